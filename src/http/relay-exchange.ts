@@ -9,7 +9,7 @@ export type RelayIncoming = Pick<
   IncomingMessage,
   'method' | 'url' | 'headers' | 'socket' | 'complete' | 'destroyed' | 'read'
 > &
-  (Readable | { openBody(): Readable })
+  (Readable | { openBody(): Readable; receiveBody(receiver: BodyReceiver): void })
 
 /** The part of a response that the relay uses. */
 export type RelayOutgoing = Pick<
@@ -40,6 +40,49 @@ export type RelayOutgoing = Pick<
 }
 
 export type RelayListener = (request: RelayIncoming, response: RelayOutgoing) => void
+
+/** Receives the body of a request in pieces. */
+export type BodyReceiver = {
+  /**
+   * The bytes are valid during this call only. False: the receiver does not want them, nor what follows. All of it can be read as a
+   * stream.
+   */
+  data(bytes: Buffer): boolean
+  /** The body is complete. */
+  end(): void
+  /** The client disconnected before that. */
+  close(): void
+  /**
+   * Memory into which the next bytes may be read, for no more bytes than the body lacks; undefined: there is none yet. `data` is called
+   * with a view of it. It must not be used for anything else before `end`.
+   */
+  readonly room?: () => Buffer | undefined
+}
+
+/** Passes a body to a receiver. A request of `http1` does so without a copy. */
+export function receiveBody(request: RelayIncoming, receiver: BodyReceiver): void {
+  if ('receiveBody' in request) {
+    request.receiveBody(receiver)
+    return
+  }
+  const onData = (chunk: Buffer) => {
+    if (receiver.data(chunk)) return
+    stop()
+    request.pause()
+    request.unshift(chunk)
+  }
+  const onEnd = () => {
+    stop()
+    receiver.end()
+  }
+  const onClose = () => {
+    stop()
+    if (!request.complete) receiver.close()
+  }
+  const stop = () =>
+    void request.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose)
+  request.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
+}
 
 /** The body of a request as a stream. */
 export const bodyOf = (request: RelayIncoming): Readable =>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it, type TestContext } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
-import { bodyOf, type RelayListener, type RelayOutgoing } from '../../src/http/relay-exchange.ts'
+import { bodyOf, type RelayListener, type RelayOutgoing, receiveBody } from '../../src/http/relay-exchange.ts'
 import { HTTP_SERVERS, type HttpServerName } from '../support/gateway.ts'
 import { echo, openClient, post, startHttp, wholeBody } from '../support/http1.ts'
 import { until } from '../support/process.ts'
@@ -121,6 +121,98 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
         expected,
       )
     }
+  },
+
+  async 'passes bodies to receivers, into memory of their own, and nothing that follows'(test, http) {
+    const { client } = await start(
+      test,
+      (request, response) => {
+        const size = Number(request.headers['content-length'])
+        const memory = Buffer.alloc(size + 1_000)
+        let received = 0
+        receiveBody(request, {
+          data(bytes) {
+            received += bytes.buffer === memory.buffer ? bytes.length : bytes.copy(memory, received)
+            return true
+          },
+          room: () => memory.subarray(received, size),
+          end() {
+            const text = memory.toString('latin1', 0, received)
+            assert.ok(memory.subarray(size).every(byte => byte === 0))
+            response.writeHead(200, { 'content-type': 'application/json' })
+            response.end(JSON.stringify({ body: text }))
+          },
+          close() {},
+        })
+      },
+      { http },
+    )
+    const bodyOfClient = (name: string) => Array.from({ length: 30_000 }, (_, i) => `${name}${i}`).join(' ')
+    const clients = await Promise.all(['a', 'b', 'c'].map(async name => ({ ...(await client()), name })))
+    const wholes = clients.map(({ name }) => post(bodyOfClient(name)) + post(`next of ${name}`))
+    // The second request arrives with the end of the first one.
+    for (let at = 0; at < (wholes[0]?.length ?? 0) + 50_000; at += 7_001) {
+      for (const [index, { socket }] of clients.entries())
+        await new Promise(resolve => socket.write(wholes[index]?.slice(at, at + 7_001) ?? '', resolve))
+      await setImmediate()
+    }
+    for (const { text, name } of clients) {
+      await until('the answers', () => (countOf(text(), OK) === 2 ? true : undefined))
+      const bodies = [...text().matchAll(/"body":"(.*?)"/g)].map(([, body]) => body)
+      assert.deepEqual(bodies, [bodyOfClient(name), `next of ${name}`])
+    }
+  },
+
+  async 'gives a body that a receiver refuses as a stream'(test, http) {
+    const { client } = await start(
+      test,
+      (request, response) => {
+        let taken = ''
+        const data = (bytes: Buffer) => {
+          if (taken.length > 40_000) {
+            // The piece comes again.
+            void readRest()
+            return false
+          }
+          taken += bytes.toString('latin1')
+          return true
+        }
+        const readRest = async () => {
+          await setImmediate()
+          for await (const part of bodyOf(request)) taken += (part as Buffer).toString('latin1')
+          response.writeHead(200, {})
+          response.end(JSON.stringify({ body: taken }))
+        }
+        receiveBody(request, { data, end() {}, close() {} })
+      },
+      { http },
+    )
+    const { socket, text } = await client()
+    const body = Array.from({ length: 30_000 }, (_, i) => `${i}`).join(' ')
+    const whole = post(body)
+    for (let at = 0; at < whole.length; at += 9_973) {
+      await new Promise(resolve => socket.write(whole.slice(at, at + 9_973), resolve))
+      await setImmediate()
+    }
+    await until('the answer', () => (text().includes('"}') ? true : undefined))
+    const content = text().slice(text().indexOf('\r\n\r\n') + 4)
+    assert.equal(unchunked(content), JSON.stringify({ body }))
+  },
+
+  async 'tells a receiver that the client disconnected'(test, http) {
+    let closes = 0
+    const { client } = await start(
+      test,
+      request => receiveBody(request, { data: () => true, end() {}, close: () => void closes++ }),
+      { http },
+    )
+    const { socket } = await client()
+    const whole = post('x'.repeat(100_000))
+    await new Promise(resolve => socket.write(whole.slice(0, 50_000), resolve))
+    await setImmediate()
+    socket.destroy()
+    await until('the end', () => (closes > 0 ? true : undefined))
+    assert.equal(closes, 1)
   },
 
   async 'gives a large body as a stream that waits for its reader'(test, http) {

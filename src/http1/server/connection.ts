@@ -113,8 +113,8 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
       return
     }
     waiting = undefined
-    request = new Http1Request(socket, head, path)
-    if (bytes.length > size) request.receive(retained(bytes.subarray(size)))
+    request = new Http1Request({ socket, reads }, head, path)
+    if (bytes.length > size) request.receive(bytes.subarray(size))
     response = new Http1Response(request, responseConnection, head.keepsAlive)
     server.serve(request, response)
   }
@@ -122,9 +122,9 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
   function onBody(receiver: Http1Request, chunk: Buffer): void {
     const { missingBytes } = receiver
     if (chunk.length <= missingBytes) {
-      receiver.receive(retained(chunk))
+      receiver.receive(chunk)
     } else {
-      if (missingBytes > 0) receiver.receive(retained(chunk.subarray(0, missingBytes)))
+      if (missingBytes > 0) receiver.receive(chunk.subarray(0, missingBytes))
       const pipelined = retained(chunk.subarray(missingBytes))
       waiting = waiting === undefined ? pipelined : Buffer.concat([waiting, pipelined])
       if (waiting.length > limits.headBytes) socket.pause()
@@ -177,7 +177,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
   }
 
   function handOver(bytes: Buffer): void {
-    stopReading()
+    reads.stop()
     socket.off('drain', onDrain).off('end', onEnd).off('error', onError).off('close', onClose)
     server.onEnd(connection)
     server.handOver(socket, retained(bytes))
@@ -203,7 +203,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
     destroy: () => void socket.destroy(),
   }
 
-  const stopReading = readSocket(socket, onData)
+  const reads = readSocket(socket, onData)
   socket.on('drain', onDrain).on('end', onEnd).on('error', onError).on('close', onClose)
   return connection
 }

@@ -2,9 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { RequestHead } from './request-head.ts'
+import { type Room, retained, type SocketReads } from './socket-reads.ts'
 
 /** While nothing reads the body, so many bytes of it are buffered before the socket is paused. */
 const BUFFERED_BYTES = 16_384
+
+/** Receives a body in pieces; their bytes are valid during `data` only. See `http/relay-exchange.ts`. */
+type BodyReceiver = { data(bytes: Buffer): boolean; end(): void; close(): void; readonly room?: Room }
 
 /**
  * A request in the narrow grammar. A body that is complete when it is read is returned as it arrived; otherwise `openBody`
@@ -21,10 +25,17 @@ export class Http1Request {
   #parts: Buffer[] | undefined
   #bufferedBytes = 0
   #stream: Readable | undefined
+  readonly #reads: Pick<SocketReads, 'readInto'>
+  #receiver: BodyReceiver | undefined
   #isDiscarded = false
 
-  constructor(socket: Socket, { headers, contentLength }: RequestHead, url: string) {
+  constructor(
+    { socket, reads }: { readonly socket: Socket; readonly reads: Pick<SocketReads, 'readInto'> },
+    { headers, contentLength }: RequestHead,
+    url: string,
+  ) {
     this.socket = socket
+    this.#reads = reads
     this.url = url
     this.headers = headers
     this.contentLength = contentLength
@@ -63,24 +74,57 @@ export class Http1Request {
     return stream
   }
 
+  /** Passes the body to a receiver, until it is complete or the receiver refuses a piece. */
+  receiveBody(receiver: BodyReceiver): void {
+    const parts = this.#parts ?? []
+    this.#parts = undefined
+    this.#bufferedBytes = 0
+    this.#receiver = receiver
+    for (const part of parts) this.#take(part)
+    if (this.#receiver === undefined) return
+    if (this.complete) {
+      this.#endReceiver()
+      return
+    }
+    if (receiver.room) this.#reads.readInto(() => this.#receiver?.room?.())
+    this.socket.resume()
+  }
+
+  #endReceiver(): void {
+    const receiver = this.#receiver
+    this.#receiver = undefined
+    receiver?.end()
+  }
+
   #resume(): void {
     if (!this.complete && !this.#isDiscarded) this.socket.resume()
   }
 
-  /** Takes bytes of the body, at most `missingBytes`. The socket is paused while nothing reads them. */
+  /**
+   * Takes bytes of the body, at most `missingBytes`, which the next read of a socket may overwrite. The socket is paused while nothing
+   * reads them.
+   */
   receive(bytes: Buffer): void {
     this.#missingBytes -= bytes.length
     if (this.#isDiscarded) return
+    this.#take(bytes)
+    if (this.complete && this.#receiver !== undefined) this.#endReceiver()
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.#receiver?.data(bytes)) return
+    this.#receiver = undefined
+    const kept = retained(bytes)
     const stream = this.#stream
     if (stream) {
-      const hasRoom = stream.push(bytes)
+      const hasRoom = stream.push(kept)
       if (this.complete) stream.push(null)
       else if (!hasRoom) this.socket.pause()
       return
     }
-    if (this.#parts === undefined) this.#parts = [bytes]
-    else this.#parts.push(bytes)
-    this.#bufferedBytes += bytes.length
+    if (this.#parts === undefined) this.#parts = [kept]
+    else this.#parts.push(kept)
+    this.#bufferedBytes += kept.length
     if (this.#bufferedBytes > BUFFERED_BYTES && !this.complete) this.socket.pause()
   }
 
@@ -88,11 +132,14 @@ export class Http1Request {
   discard(): void {
     this.#isDiscarded = true
     this.#parts = undefined
+    this.#receiver = undefined
     this.socket.resume()
   }
 
   /** The client has disconnected. A complete body can still be read. */
   close(): void {
-    if (!this.complete) this.#stream?.destroy()
+    if (this.complete) return
+    this.#stream?.destroy()
+    this.#receiver?.close()
   }
 }

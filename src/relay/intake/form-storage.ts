@@ -4,13 +4,20 @@ import { Readable } from 'node:stream'
 import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
 import { type Budget, overloaded, type Share } from '../../http/budget.ts'
 import { joined, viewsOf } from '../../wire/multipart-parts.ts'
+import type { BodyMemory } from './body-memory.ts'
 
 /** The files of all uploads that are in memory. */
 export const ALL_MEMORY_BYTES = 64 * 1_048_576
 const PIECE_BYTES = 262_144
 
 /** Where files are stored: in memory up to a total, then on disk. */
-export type FormStorage = { inMemory: number; readonly disk: Budget; openFile(): Promise<FileHandle> }
+export type FormStorage = {
+  inMemory: number
+  /** For bodies that are read as a whole. */
+  readonly memory: BodyMemory
+  readonly disk: Budget
+  openFile(): Promise<FileHandle>
+}
 
 /** Opens an unlinked file, which the operating system deletes when the process ends. */
 export async function openUnlinked(path: string): Promise<FileHandle> {

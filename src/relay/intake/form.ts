@@ -15,6 +15,7 @@ import {
   UNFUNDED_BYTES,
   unfunded,
 } from './body.ts'
+import { createBodyMemory } from './body-memory.ts'
 import { encodingOf, inflaterFor } from './content-encoding.ts'
 import {
   BODY_IDLE_MS,
@@ -62,6 +63,7 @@ export function openForms(dataDir: string, disk: Budget): Forms {
   let fileCount = 0
   const storage: FormStorage = {
     inMemory: 0,
+    memory: createBodyMemory(),
     disk,
     openFile: () => openUnlinked(join(dir, `${process.pid}-${++fileCount}`)),
   }
@@ -111,16 +113,17 @@ async function readForm(request: RelayIncoming, storage: FormStorage, bounds: Fo
   const small = isSmallBody(request) ? await receiveInMemory(request, storage, bounds.share) : undefined
   const form = small && formInMemory(small)
   if (form) return form
-  small?.release()
-  return readGeneralForm(request, storage, bounds, isUnrestricted, small && streamOf(small.chunks))
+  // The general parser reads the same bytes.
+  small?.forget()
+  return readGeneralForm(request, storage, bounds, isUnrestricted, small && streamOf(small.bytes))
 }
 
 const isSmallBody = (request: RelayIncoming) =>
   (declaredLength(request) ?? Infinity) <= MEMORY_BYTES && encodingOf(request) === undefined
 
-function streamOf(chunks: readonly Buffer[]): Readable {
+function streamOf(bytes: Buffer): Readable {
   const stream = new Readable({ read() {} })
-  for (const chunk of chunks) stream.push(chunk)
+  stream.push(bytes)
   stream.push(null)
   return stream
 }

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import type { Share } from '../../http/budget.ts'
-import { bodyOf, type RelayIncoming } from '../../http/relay-exchange.ts'
-import { Gatherer } from '../../wire/gather.ts'
+import { type RelayIncoming, receiveBody } from '../../http/relay-exchange.ts'
 import { beginsPlainly, joined, type MultipartPart, partsOf } from '../../wire/multipart-parts.ts'
 import { bodyTooSlow, declaredLength, disconnected } from './body.ts'
 import {
@@ -19,10 +18,12 @@ import { ALL_MEMORY_BYTES, type FormStorage, rangeOf } from './form-storage.ts'
 
 /** A complete body in memory. */
 export type BodyInMemory = {
-  readonly chunks: readonly Buffer[]
+  readonly bytes: Buffer
   readonly boundary: string
-  /** Returns the memory to the total of all uploads. */
+  /** Returns the bytes to the total of all uploads. Their memory is used for another body: nothing may read them any more. */
   release(): void
+  /** The same, but the memory stays as it is, for readers that may still use it. */
+  forget(): void
 }
 
 /** The content type as most clients write it. */
@@ -39,67 +40,79 @@ export async function receiveInMemory(
 ): Promise<BodyInMemory | undefined> {
   const [, , boundary] = CONTENT_TYPE.exec(request.headers['content-type'] ?? '') ?? []
   if (boundary === undefined) return undefined
+  let memory: Buffer | undefined
   let reserved = 0
-  const release = () => {
+  const forget = () => {
+    memory = undefined
     storage.inMemory -= reserved
     reserved = 0
   }
-  const accepts = (first: Buffer) => {
+  const release = () => {
+    if (memory !== undefined) storage.memory.give(memory)
+    forget()
+  }
+  const memoryFor = (first: Buffer) => {
     const size = declaredLength(request) ?? 0
-    if (!beginsPlainly(first, boundary)) return false
-    if (storage.inMemory + size > ALL_MEMORY_BYTES || !share.take(size)) return false
+    if (!beginsPlainly(first, boundary)) return undefined
+    if (storage.inMemory + size > ALL_MEMORY_BYTES || !share.take(size)) return undefined
     reserved = size
     storage.inMemory += size
-    return true
+    memory = storage.memory.take(size)
+    return memory
   }
   try {
-    const chunks = await receiveChunks(request, accepts)
-    return chunks && { chunks, boundary, release }
+    const bytes = await receiveWhole(request, memoryFor)
+    return bytes && { bytes, boundary, release, forget }
   } catch (error) {
-    release()
+    // The socket may still read into the memory.
+    forget()
     throw error
   }
 }
 
-/** Receives a body if its first chunk is accepted. Otherwise returns undefined, and the body can still be read completely. */
-function receiveChunks(
+/** Receives a body if there is memory for it after its first piece. Otherwise returns undefined, and it can still be read completely. */
+function receiveWhole(
   request: RelayIncoming,
-  accepts: (first: Buffer) => boolean,
-): Promise<readonly Buffer[] | undefined> {
-  const { promise, resolve, reject } = Promise.withResolvers<readonly Buffer[] | undefined>()
-  const gathered = new Gatherer()
-  const body = bodyOf(request)
+  memoryFor: (first: Buffer) => Buffer | undefined,
+): Promise<Buffer | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer | undefined>()
+  let memory: Buffer | undefined
+  let size = 0
+  let isOver = false
   const idle = setTimeout(() => refuse(bodyTooSlow()), BODY_IDLE_MS)
-  const onData = (chunk: Buffer) => {
-    idle.refresh()
-    if (gathered.size() > 0 || accepts(chunk)) gathered.push(chunk)
-    else {
-      finish()
-      body.pause()
-      body.unshift(chunk)
-      resolve(undefined)
-    }
-  }
-  const onEnd = () => {
-    finish()
-    resolve(gathered.take())
-  }
-  const onDisconnect = () => {
-    if (!request.complete) refuse(disconnected())
-  }
   function finish(): void {
+    isOver = true
     clearTimeout(idle)
-    body.off('data', onData).off('end', onEnd).off('error', onDisconnect).off('close', onDisconnect)
   }
   function refuse(error: Error): void {
     finish()
-    body.pause()
     reject(error)
   }
-  body.on('data', onData).on('end', onEnd).on('error', onDisconnect).on('close', onDisconnect)
+  receiveBody(request, {
+    data(piece) {
+      if (isOver) return false
+      memory ??= memoryFor(piece)
+      if (memory === undefined) {
+        finish()
+        resolve(undefined)
+        return false
+      }
+      idle.refresh()
+      const isInPlace = piece.buffer === memory.buffer
+      size += isInPlace ? piece.length : piece.copy(memory, size)
+      return true
+    },
+    room: () => (isOver ? undefined : memory?.subarray(size, declaredLength(request))),
+    end() {
+      finish()
+      resolve(memory?.subarray(0, size) ?? EMPTY)
+    },
+    close: () => refuse(disconnected()),
+  })
   return promise
 }
 
+const EMPTY = Buffer.alloc(0)
 const REPLACEMENT = '\ufffd'
 
 /** The value of a field; undefined: the general parser decides. */
@@ -110,19 +123,27 @@ function fieldValue({ content }: MultipartPart): string | undefined {
   return value.includes(REPLACEMENT) ? undefined : value
 }
 
+/** `content` returns the bytes, and nothing after the form is disposed of: then another body may be in their memory. */
 function fileOf(
   field: string,
   { name, type }: NonNullable<MultipartPart['file']>,
-  content: readonly Buffer[],
+  content: () => readonly Buffer[] | undefined,
 ): FormFile {
+  const present = () => {
+    const views = content()
+    if (views === undefined) throw new Error('the file was read after its request')
+    return views
+  }
+  // Copies: their readers may keep them.
+  const copies = () => present().map(view => Buffer.from(view))
   return {
     field,
     name,
     type,
-    size: content.reduce((sum, { length }) => sum + length, 0),
-    open: () => Readable.from([...content], { objectMode: false }),
-    read: async (offset, length) => rangeOf(content, offset, length),
-    inMemory: () => content,
+    size: present().reduce((sum, { length }) => sum + length, 0),
+    open: () => Readable.from(copies(), { objectMode: false }),
+    read: async (offset, length) => Buffer.from(rangeOf(present(), offset, length)),
+    inMemory: content,
   }
 }
 
@@ -133,11 +154,12 @@ const isPlainName = (name: string) => name.length <= MAX_FILE_NAME && name !== '
  * The form in a body as most clients write it, within the limits. Undefined: the general parser must read the body, or report what is wrong
  * with it. The general parser takes a third of the CPU time of an upload.
  */
-export function formInMemory({ chunks, boundary, release }: BodyInMemory): Form | undefined {
-  const parts = partsOf(chunks, boundary, MAX_FIELDS + MAX_FILES)
+export function formInMemory({ bytes, boundary, release }: BodyInMemory): Form | undefined {
+  const parts = partsOf([bytes], boundary, MAX_FIELDS + MAX_FILES)
   if (parts === undefined) return undefined
   const fields: (readonly [string, string])[] = []
   const files: FormFile[] = []
+  let isDisposed = false
   for (const part of parts) {
     if (part.name.length > MAX_NAME_BYTES) return undefined
     if (part.file === undefined) {
@@ -146,8 +168,12 @@ export function formInMemory({ chunks, boundary, release }: BodyInMemory): Form 
       fields.push([part.name, value])
     } else {
       if (!isPlainName(part.file.name) || files.length === MAX_FILES) return undefined
-      files.push(fileOf(part.name, part.file, part.content))
+      files.push(fileOf(part.name, part.file, () => (isDisposed ? undefined : part.content)))
     }
   }
-  return { fields, files, dispose: release }
+  const dispose = () => {
+    isDisposed = true
+    release()
+  }
+  return { fields, files, dispose }
 }
