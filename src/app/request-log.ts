@@ -52,8 +52,8 @@ function keptText<const Name extends keyof RequestLine>(
   let last: RequestLine | undefined
   let text = ''
   return line => {
-    const kept = last
-    if (kept === undefined || names.some(name => kept[name] !== line[name])) {
+    const previous = last
+    if (previous === undefined || names.some(name => previous[name] !== line[name])) {
       last = line
       // A copy: a concatenated text is slower to read.
       text = Buffer.from(textOf(line)).toString()

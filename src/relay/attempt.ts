@@ -353,11 +353,11 @@ type SentAttempt = {
 function judgeOutcome(
   state: AttemptState,
   step: PlanStep<RelayChannel>,
-  sent: SentAttempt,
+  sentAttempt: SentAttempt,
   outcome: UpstreamOutcome,
 ): AttemptResult | Promise<AttemptResult> {
   const { request, candidates, earlyHeaders, client } = state
-  const { call, slot, ready, sentCall } = sent
+  const { call, slot, ready, sentCall } = sentAttempt
   const { upstream } = request.report
   upstream.ms += performance.now() - sentCall.sentAt
   upstream.isStreamed = outcome.kind === 'stream'
@@ -386,8 +386,8 @@ function judgeOutcome(
   }
   const judging = call.judge(outcome, ready.outgoing)
   return judging instanceof Promise
-    ? judging.then(judgement => resultOf(state, step, sent, judgement))
-    : resultOf(state, step, sent, judging)
+    ? judging.then(judgement => resultOf(state, step, sentAttempt, judgement))
+    : resultOf(state, step, sentAttempt, judging)
 }
 
 function resultOf(

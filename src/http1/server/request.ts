@@ -114,17 +114,17 @@ export class Http1Request {
   #take(bytes: Buffer): void {
     if (this.#receiver?.data(bytes)) return
     this.#receiver = undefined
-    const kept = retained(bytes)
+    const own = retained(bytes)
     const stream = this.#stream
     if (stream) {
-      const hasRoom = stream.push(kept)
+      const hasRoom = stream.push(own)
       if (this.complete) stream.push(null)
       else if (!hasRoom) this.socket.pause()
       return
     }
-    if (this.#parts === undefined) this.#parts = [kept]
-    else this.#parts.push(kept)
-    this.#bufferedBytes += kept.length
+    if (this.#parts === undefined) this.#parts = [own]
+    else this.#parts.push(own)
+    this.#bufferedBytes += own.length
     if (this.#bufferedBytes > BUFFERED_BYTES && !this.complete) this.socket.pause()
   }
 

@@ -15,10 +15,10 @@ export function createBodyMemory() {
     /** Memory for at least so many bytes. It contains bytes of earlier bodies. */
     take(bytes: number): Buffer {
       const size = Math.max(1, Math.ceil(bytes / STEP_BYTES)) * STEP_BYTES
-      const kept = spare.get(size)?.pop()
-      if (kept === undefined) return Buffer.allocUnsafeSlow(size)
+      const memory = spare.get(size)?.pop()
+      if (memory === undefined) return Buffer.allocUnsafeSlow(size)
       spareBytes -= size
-      return kept
+      return memory
     },
     /** Takes memory back that nothing reads any more, and no socket writes from. */
     give(memory: Buffer): void {
