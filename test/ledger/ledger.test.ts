@@ -584,6 +584,37 @@ for (const engine of ENGINES) {
       await mustVerify()
     })
 
+    it('writes an entry and a usage row of each request, whatever the size of the batch', async () => {
+      const ledger = await open(nodeDir())
+      const payer = await newPayer(1_000, 1_000)
+      const rids: string[] = []
+      for (const size of [1, 15, 16, 17, 127, 128, 129, 290]) {
+        const batch = Array.from({ length: size }, () => requestOf(payer, 1))
+        rids.push(...batch.map(({ rid }) => rid))
+        const holds = await Promise.all(batch.map(request => ledger.hold(request)))
+        await Promise.all(holds.map(hold => settle(hold, 1)))
+        await ledger.barrier()
+      }
+      await ledger.close()
+      for (const [table, order] of [
+        ['logs', 'id'],
+        ['entries', 'seq'],
+      ] as const) {
+        const rows = await gateway.db
+          .selectFrom(table)
+          .select('request_id')
+          .where('user_id', '=', payer.userId)
+          .where('request_id', 'in', rids)
+          .orderBy(order)
+          .execute()
+        assert.deepEqual(
+          rows.map(row => row.request_id),
+          rids,
+        )
+      }
+      await mustVerify()
+    })
+
     it('applies a batch once if it is sent twice', async () => {
       const node = nodeDir()
       const books = createBooks(gateway.db, engine)

@@ -14,20 +14,29 @@ export type BatchMessage = {
 
 type Prepare = (sql: string) => StatementSync
 
-/** Rows per INSERT, because most of the cost of an INSERT is the call itself. */
-const ROWS_AT_ONCE = 32
+/**
+ * Rows per INSERT, the largest first, because most of the cost of an INSERT is the call itself. SQLite also copies every page
+ * that an INSERT of several rows changes, so that it could undo this INSERT alone.
+ */
+const ROWS_AT_ONCE = [128, 16, 1]
+
+/** The values of some rows, one after the other. */
+function valuesOf(rows: BookChange['rows'], start: number, end: number): SQLInputValue[] {
+  const values: SQLInputValue[] = []
+  for (let index = start; index < end; index++)
+    for (const value of rows[index] as readonly SQLInputValue[]) values.push(value)
+  return values
+}
 
 function insertRows(prepare: Prepare, { statement, columns, rows }: BookChange): void {
   const row = `(${columns.map(() => '?').join(', ')})`
-  const insertOf = (count: number) =>
-    prepare(statement({ table: '', insertSource: `values ${Array(count).fill(row).join(', ')}` }))
   let next = 0
-  while (next + ROWS_AT_ONCE <= rows.length) {
-    const values: SQLInputValue[] = []
-    for (const end = next + ROWS_AT_ONCE; next < end; next++) values.push(...(rows[next] ?? []))
-    insertOf(ROWS_AT_ONCE).run(...values)
+  for (const count of ROWS_AT_ONCE) {
+    if (rows.length - next < count) continue
+    const insertSource = `values ${Array(count).fill(row).join(', ')}`
+    const insert = prepare(statement({ table: '', insertSource }))
+    for (; rows.length - next >= count; next += count) insert.run(...valuesOf(rows, next, next + count))
   }
-  for (const values of rows.slice(next)) insertOf(1).run(...values)
 }
 
 function run(prepare: Prepare, change: BookChange): ChangeResult {

@@ -194,12 +194,13 @@ type AccountChange = { kind: AccountKind; ownerId: number; cost: number; leased:
 
 /** The sums of the batch by account, so that each row is updated once. */
 function accountChangesOf(settled: readonly Settled[]): AccountChange[] {
-  const accountChanges = new Map<string, AccountChange>()
+  const changes = { user: new Map<number, AccountChange>(), token: new Map<number, AccountChange>() }
   const changeOf = (kind: AccountKind, ownerId: number) => {
-    const name = `${kind}:${ownerId}`
-    const account = accountChanges.get(name) ?? { kind, ownerId, cost: 0, leased: 0, requests: 0 }
-    accountChanges.set(name, account)
-    return account
+    const current = changes[kind].get(ownerId)
+    if (current) return current
+    const change = { kind, ownerId, cost: 0, leased: 0, requests: 0 }
+    changes[kind].set(ownerId, change)
+    return change
   }
   for (const { userId, tokenId, cost, userLeased, tokenLeased } of settled) {
     const user = changeOf('user', userId)
@@ -212,7 +213,7 @@ function accountChangesOf(settled: readonly Settled[]): AccountChange[] {
     token.leased += tokenLeased
     token.requests += 1
   }
-  return [...accountChanges.values()]
+  return [...changes.user.values(), ...changes.token.values()]
 }
 
 const updateAccounts = (accountChanges: readonly AccountChange[]): BookChange => ({
@@ -303,9 +304,10 @@ function entriesOf({ chain, head, settled, key }: NewLinks): { entries: Value[][
       reason: record.overrun > 0 ? `request, overrun ${record.overrun}` : 'request',
       request_id: record.rid,
     }
-    const fields = entryFields(entry)
+    const fields: Value[] = entryFields(entry)
     hash = link(key, hash, fields)
-    return [...fields, hash]
+    fields.push(hash)
+    return fields
   })
   return { entries, hash }
 }
@@ -381,10 +383,11 @@ function addRollups(settled: readonly Settled[]): BookChange {
     const counts = [1, isFreeFailure(log, cost) ? 1 : 0, log.promptTokens, log.completionTokens, cost]
     const name = `${bucket}\n${userId}\n${tokenId}\n${channelId}\n${log.model}`
     const sum = sums.get(name)
+    // No iterator, because every request is added here.
     if (sum)
-      for (const [index, count] of counts.entries())
-        sum.counts[index] = Math.min((sum.counts[index] ?? 0) + count, MAX_SUM)
-    else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts: counts })
+      for (let index = 0; index < counts.length; index++)
+        sum.counts[index] = Math.min((sum.counts[index] as number) + (counts[index] as number), MAX_SUM)
+    else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts })
   }
   return insert(
     'rollups',
