@@ -45,12 +45,16 @@ function createGroupEncoder() {
     buffer = larger
   }
 
+  /** Each record is written by itself: joining them first would copy all of them once more. */
   function encode(at: number, { first, bodies }: CommitGroup): number {
-    const text = bodies.length === 1 ? (bodies[0] as string) : bodies.join(RECORD_SEPARATOR)
-    reserve(at, text.length * MAX_UTF8_BYTES + MAX_LINE_BYTES)
-    const end = at + buffer.write(text, at)
-    const sum = sumOf(first, buffer.subarray(at, end))
-    return end + buffer.write(`\n#commit ${first} ${bodies.length} ${sum}\n`, end, 'latin1')
+    let end = at
+    for (const body of bodies) {
+      reserve(end, body.length * MAX_UTF8_BYTES + MAX_LINE_BYTES)
+      end += buffer.write(body, end)
+      buffer[end++] = LINE_BREAK
+    }
+    const sum = sumOf(first, buffer.subarray(at, end - 1))
+    return end + buffer.write(`#commit ${first} ${bodies.length} ${sum}\n`, end, 'latin1')
   }
 
   return (groups: readonly CommitGroup[]): Buffer => {
