@@ -294,7 +294,7 @@ export function createLeases(deps: LeasesDeps) {
     /** Holds an amount and returns the part of it that was taken from the lease. */
     take(balance: LeasedBalance, amount: number): number {
       const leased = balance.isUnlimited ? 0 : amount
-      balance.lastUsedMs = nowMs()
+      // The time of the last use is not set: `open` has set it, and a balance with a hold is not idle.
       balance.held += amount
       balance.leasedHolds += leased
       balance.free -= leased
