@@ -15,7 +15,7 @@ export type Settled = {
   readonly tokenLeased: number
   readonly doubts: readonly UnresolvedCharge[]
   readonly log: UsageLog
-  readonly video?: VideoNote
+  readonly video?: VideoNote | undefined
 }
 
 /**

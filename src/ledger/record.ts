@@ -20,7 +20,7 @@ export type OpenRecord = {
   readonly isStream: boolean
   readonly address: string
   /** The video job that the hold pays for. */
-  readonly videoId?: string
+  readonly videoId?: string | undefined
 }
 
 /** The request was about to be sent to a channel. `estimate` is the possible cost if the outcome stays unknown. */
