@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { hasToken, parseHeaderLines } from '../../src/http1/header-lines.ts'
+import { createHeaderParser, hasToken } from '../../src/http1/header-lines.ts'
+
+const parseHeaderLines = createHeaderParser()
 
 const parse = (...lines: string[]) =>
   parseHeaderLines(`${lines.map(line => `${line}\r\n`).join('')}\r\n`, 0, 5)

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { flatText } from '../flat-text.ts'
-import { parseHeaderLines } from '../header-lines.ts'
+import { createHeaderParser, hasAt } from '../header-lines.ts'
 
 /** The start of every head that can be in the narrow grammar. */
 const START = 'POST /'
@@ -11,23 +11,14 @@ const CONNECTION = /^(?:keep-alive|close)$/i
 const PARTIAL_LINES = /^(?:[\t\x20-\x7e\x80-\xff]|\r\n)*\r?$/
 const CR = 0x0d
 
-/** With these headers the request means more than a body of known length. node:http drops the last one. */
-const OTHER_GRAMMAR = [
-  'transfer-encoding',
-  'expect',
-  'upgrade',
-  'proxy-connection',
-  'trailer',
-  'te',
-  '__proto__',
-] as const
-
 export type RequestHead = {
   readonly url: string
   readonly headers: IncomingHttpHeaders
   readonly contentLength: number
   readonly keepsAlive: boolean
 }
+
+const parseHeaderLines = createHeaderParser()
 
 /** The last valid request line. Most requests have the same one. */
 let lastLine = { text: `${START} HTTP/1.1\r\n`, url: '/' }
@@ -46,15 +37,16 @@ function readRequestLine(text: string): boolean {
  * latin1 and ends with the empty line.
  */
 export function parseRequestHead(text: string, maxHeaders: number): RequestHead | undefined {
-  if (!text.startsWith(lastLine.text) && !readRequestLine(text)) return undefined
+  if (!hasAt(text, 0, lastLine.text) && !readRequestLine(text)) return undefined
   const line = lastLine
   const lines = parseHeaderLines(text, line.text.length, maxHeaders)
-  if (typeof lines === 'string' || lines.contentLength === undefined || lines.hostLines !== 1)
-    return undefined
+  // Requests with `transfer-encoding` have no length.
+  if (typeof lines === 'string' || lines.contentLength === undefined) return undefined
+  if (lines.hostLines !== 1 || lines.hasOtherMeaning) return undefined
   const { headers, contentLength } = lines
-  for (const name of OTHER_GRAMMAR) if (headers[name] !== undefined) return undefined
   const { connection } = headers
-  if (connection !== undefined && !CONNECTION.test(connection)) return undefined
+  const isPlain = connection === undefined || connection === 'keep-alive' || CONNECTION.test(connection)
+  if (!isPlain) return undefined
   return {
     url: line.url,
     headers,
