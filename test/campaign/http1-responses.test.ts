@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
+import { readPlainHead } from '../../src/http1/client/plain-head.ts'
 import { createResponseParsers } from '../../src/http1/client/response-parser.ts'
 import { createOracle } from '../support/llhttp.ts'
 import { createRandom, mutatedResponse, piecesOf } from '../support/mutated-responses.ts'
@@ -63,7 +64,7 @@ describe('responses that are mutated', () => {
 
   it(`are read as llhttp reads them, or are refused: ${CASES} cases, seed ${SEED}`, () => {
     const random = createRandom(SEED)
-    const counts = { accepted: 0, refused: 0, strict: 0, refusedByUsAlone: 0 }
+    const counts = { accepted: 0, refused: 0, strict: 0, plain: 0, refusedByUsAlone: 0 }
     for (let index = 0; index < CASES; index++) {
       const text = mutatedResponse(random)
       const method = random.isOneIn(10) ? 'HEAD' : 'GET'
@@ -87,6 +88,16 @@ describe('responses that are mutated', () => {
         if (!isDeepStrictEqual(own.headers, joined(other.headers))) assert.fail(about())
       }
 
+      // llhttp accepts every head that the client reads without it, also if it refuses what follows.
+      const plain = method === 'HEAD' ? undefined : readPlainHead(bytes, bytes.length)
+      if (plain !== undefined) {
+        counts.plain += 1
+        const { contentLength, isChunked } = plain.lines
+        const isPersistent = plain.keepsAlive && (isChunked || contentLength !== undefined)
+        if (other.status !== plain.status || other.isPersistent !== isPersistent) assert.fail(about())
+        if (!isDeepStrictEqual(plain.lines.headers, joined(other.headers))) assert.fail(about())
+      }
+
       // A second, independent reading: what it accepts, the client accepts and reads the same.
       const strict = readStrictly(text, method)
       if (strict === undefined) continue
@@ -97,7 +108,7 @@ describe('responses that are mutated', () => {
       if (!isDeepStrictEqual(own.headers, joined(strict.headers))) assert.fail(about())
     }
     // Each happens often enough for the comparison to be meaningful.
-    for (const count of [counts.accepted, counts.refused, counts.strict])
+    for (const count of [counts.accepted, counts.refused, counts.strict, counts.plain])
       assert.ok(count > CASES / 20, JSON.stringify(counts))
   })
 })

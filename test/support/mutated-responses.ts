@@ -127,6 +127,75 @@ function response(random: Random): string {
   return `${random.pick(STATUS_LINES)}\r\n${lines.map(line => `${line}\r\n`).join('')}\r\n${body}`
 }
 
+/** Lines in the order and the spelling of most servers. */
+const PLAIN_LINES = [
+  'Date: Mon, 16 Nov 2026 22:05:18 GMT',
+  'Content-Type: application/json',
+  'Connection: keep-alive',
+  'Keep-Alive: timeout=5',
+  'x-request-id: req_1',
+  'Set-Cookie: a=b',
+  'Server: s',
+]
+const PLAIN_FRAMING_LINES = [
+  'Content-Length: 5 ',
+  'Content-Length: 5\t',
+  'Content-Length:  5',
+  'Content-Length:\t5',
+  'Content-Length: 5 5',
+  'Content-Length: 00000000000000000005',
+  'Content-Length: 18446744073709551621',
+  'Transfer-Encoding: Chunked',
+  'Transfer-Encoding:chunked ',
+  'Transfer-Encoding: chunked\t',
+  'Transfer-Encoding:\tchunked',
+  'Transfer-Encoding: chunked,',
+  'Transfer-Encoding: gzip',
+  'Connection: close',
+  'Connection: Close ',
+  'Connection:\tclose',
+  'Connection: close\t',
+  'Connection: closed',
+  'Connection: close, x',
+  'Connection: upgrade',
+  'Proxy-Connection: close',
+  'Upgrade: h2c',
+  'TE: trailers',
+]
+const PLAIN_STATUS_LINES = [
+  'HTTP/1.1 200 OK',
+  'HTTP/1.1 200 OK',
+  'HTTP/1.1 200',
+  'HTTP/1.1 200 ',
+  'HTTP/1.1 200  two spaces',
+  'HTTP/1.1 201 Created',
+  'HTTP/1.1 204 No Content',
+  'HTTP/1.1 205 Reset Content',
+  'HTTP/1.1 304 Not Modified',
+  'HTTP/1.1 429 Too Many Requests',
+  'HTTP/1.1 599 x',
+  'HTTP/1.1 600 x',
+  'HTTP/1.1 099 x',
+  'HTTP/1.1 2000 x',
+  'HTTP/1.1 20 x',
+]
+
+/** A response in the spelling that is read without llhttp, or one line beside it. */
+function plainResponse(random: Random): string {
+  const lines = PLAIN_LINES.filter(() => !random.isOneIn(8))
+  const isChunked = random.isOneIn(2)
+  const content = bodyText(random)
+  if (!random.isOneIn(10))
+    lines.splice(
+      random.below(lines.length + 1),
+      0,
+      isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${content.length}`,
+    )
+  if (random.isOneIn(3)) lines.splice(random.below(lines.length + 1), 0, random.pick(PLAIN_FRAMING_LINES))
+  const status = random.isOneIn(2) ? PLAIN_STATUS_LINES[0] : random.pick(PLAIN_STATUS_LINES)
+  return `${status}\r\n${lines.map(line => `${line}\r\n`).join('')}\r\n${isChunked ? chunked(random) : content}`
+}
+
 const informational = (random: Random) =>
   random.pick([
     'HTTP/1.1 100 Continue\r\n\r\n',
@@ -159,8 +228,19 @@ function mutate(text: string, random: Random): string {
   }
 }
 
+/** Changes one character of the head. */
+function mutateHead(text: string, random: Random): string {
+  const at = random.below(text.indexOf('\r\n\r\n') + 4)
+  const changed = random.isOneIn(3) ? String.fromCharCode(random.below(256)) : random.pick(WORDS)
+  return text.slice(0, at) + changed + text.slice(at + random.below(2))
+}
+
 /** The bytes of a connection, as latin1 text: a response that is mutated up to four times, perhaps with others around it. */
 export function mutatedResponse(random: Random): string {
+  if (random.isOneIn(2)) {
+    const text = plainResponse(random)
+    return random.isOneIn(2) ? text : mutateHead(text, random)
+  }
   let text = response(random)
   if (random.isOneIn(6)) text = informational(random) + text
   if (random.isOneIn(6)) text += response(random)
@@ -170,10 +250,13 @@ export function mutatedResponse(random: Random): string {
 
 /** Cuts bytes into pieces as a network might. */
 export function piecesOf(bytes: Buffer, random: Random): readonly Buffer[] {
-  const style = random.below(4)
+  const style = random.below(6)
   if (style === 0) return [bytes]
   const pieces: Buffer[] = []
-  for (let at = 0; at < bytes.length; ) {
+  // A whole head, and pieces of the content after it.
+  const first = style < 4 ? 0 : Math.min(bytes.indexOf('\r\n\r\n') + 4 + random.below(20), bytes.length)
+  if (first > 0) pieces.push(bytes.subarray(0, first))
+  for (let at = first; at < bytes.length; ) {
     const size = style === 1 ? 1 : 1 + random.below(style === 2 ? 8 : 60)
     pieces.push(bytes.subarray(at, at + size))
     at += size

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { addHeaderLine, createHeaderLines } from '../header-lines.ts'
+import { addHeaderLine, createHeaderLines, type HeaderLines } from '../header-lines.ts'
 import { type Llhttp, loadLlhttp, NO_BODY, nameOf, OK, PAUSED, RESPONSE, USER } from './llhttp.ts'
+import { type PlainHead, readPlainHead } from './plain-head.ts'
 import { addContent, type ContentState, readContent } from './response-content.ts'
 
 const MAX_HEAD_BYTES = 16 * 1024
@@ -13,6 +14,9 @@ const MAX_INFORMATIONAL = 16
  */
 const MAX_OVERHEAD_BYTES = 32 * 1024
 const MAX_OVERHEAD_PER_CONTENT = 16
+
+/** Puts llhttp into the middle of a chunked response, after a head that was read without it. */
+const CHUNKED_HEAD = Buffer.from('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
 
 /** llhttp reads a head in pieces of this size, so that it does not get much of the content that follows. */
 const HEAD_PIECE_BYTES = 4 * 1024
@@ -52,11 +56,16 @@ export type ResponseParser = {
   close(): void
 }
 
+/** What has read the head of a response: `none` until its first bytes arrive. */
+type HeadReader = 'none' | 'plain' | 'llhttp'
+
 /** A response between the callbacks of llhttp. */
 type State = Mutable<ResponseReading> &
   ContentState & {
     method: string
-    lines: ReturnType<typeof createHeaderLines>
+    headReader: HeadReader
+    /** Of the head that llhttp reads. */
+    lines: HeaderLines | undefined
     lineCount: number
     headBytes: number
     overheadBytes: number
@@ -67,17 +76,19 @@ type State = Mutable<ResponseReading> &
     hasValue: boolean
   }
 
+const NO_HEADERS: IncomingHttpHeaders = Object.freeze(createHeaderLines().headers)
+
 function createState(method: string): State {
-  const lines = createHeaderLines()
   return {
     status: 0,
-    headers: lines.headers,
+    headers: NO_HEADERS,
     contentStart: 0,
     contentEnd: 0,
     isComplete: false,
     isPersistent: false,
     method,
-    lines,
+    headReader: 'none',
+    lines: undefined,
     lineCount: 0,
     headBytes: 0,
     overheadBytes: 0,
@@ -90,6 +101,12 @@ function createState(method: string): State {
     framing: undefined,
     missingBytes: 0,
   }
+}
+
+/** The lines of the head that llhttp reads. */
+function linesOf(state: State): HeaderLines {
+  state.lines ??= createHeaderLines()
+  return state.lines
 }
 
 function refuse(state: State, fault: string): typeof USER {
@@ -105,7 +122,7 @@ function endLine(state: State): number {
   state.hasValue = false
   if (++state.lineCount > MAX_HEADER_LINES) return refuse(state, 'too many headers')
   if (state.status !== 0) return OK
-  return addHeaderLine(state.lines, field, value) ? OK : refuse(state, 'ambiguous length')
+  return addHeaderLine(linesOf(state), field, value) ? OK : refuse(state, 'ambiguous length')
 }
 
 /** A response to HEAD, a 204 and a 304 have no body, whatever their headers say (RFC 9112, 6.3). */
@@ -120,13 +137,15 @@ type HeadEnd = {
 
 function endHead(state: State, { status, isPersistent, endsWithConnection }: HeadEnd): number {
   if (state.hasValue && endLine(state) !== OK) return USER
-  const { lines, method } = state
+  const { method } = state
+  const lines = linesOf(state)
   const isBodiless = hasNoBody(status, method)
   if (status < 200) return NO_BODY
   const hasLength = lines.isChunked || lines.contentLength !== undefined
   // llhttp does not recognize every spelling that another reader would, such as a tab after `chunked`.
   if (!isBodiless && hasLength === endsWithConnection) return refuse(state, 'ambiguous length')
   state.status = status
+  state.headers = lines.headers
   // A server that announces a body where there can be none may also send it.
   const isContradictory =
     isBodiless && method !== 'HEAD' && (lines.isChunked || (lines.contentLength ?? 0) > 0)
@@ -145,9 +164,22 @@ function endMessage(state: State): number {
   }
   // An informational response: the final one follows.
   state.informational++
-  state.lines = createHeaderLines()
-  state.headers = state.lines.headers
+  state.lines = undefined
   return state.informational > MAX_INFORMATIONAL ? refuse(state, 'too many informational responses') : OK
+}
+
+/** Takes over a head that was read without llhttp. Returns where the content begins. */
+function beginContent(state: State, { status, lines, keepsAlive, bytes }: PlainHead): number {
+  const { contentLength, isChunked } = lines
+  state.headReader = 'plain'
+  state.status = status
+  state.headers = lines.headers
+  state.lineCount = lines.count
+  state.headBytes = bytes
+  state.framing = isChunked ? 'chunked' : contentLength === undefined ? 'connection' : 'length'
+  state.missingBytes = contentLength ?? 0
+  state.isPersistent = keepsAlive && state.framing !== 'connection'
+  return bytes
 }
 
 /**
@@ -221,6 +253,8 @@ export function createResponseParsers(regionBytes: number) {
 
     /** llhttp reads from `start` on. Returns where it stopped, or -1 with a fault. */
     function execute(bytes: Buffer, start: number, end: number): number {
+      current = state
+      source = bytes
       pieceStart = start
       pieceEnd = end
       viewRegion().set(bytes.subarray(start, end), start)
@@ -234,27 +268,41 @@ export function createResponseParsers(regionBytes: number) {
 
     /** Reads on in an incomplete head. Returns where it stopped, as `execute` does. */
     function readHead(bytes: Buffer, length: number): number {
+      if (state.headReader === 'none') {
+        const head = state.method === 'HEAD' ? undefined : readPlainHead(bytes, length)
+        if (head !== undefined) return beginContent(state, head)
+        state.headReader = 'llhttp'
+        llhttp.llhttp_reset(parser)
+      }
       let at = 0
       while (state.framing === undefined && !state.isComplete && at >= 0 && at < length)
         at = execute(bytes, at, Math.min(at + HEAD_PIECE_BYTES, length))
       return at
     }
 
-    /** Reads the head with llhttp and the content without it, as far as its framing is plain. Returns where the response ends. */
+    /** Leaves the rest of a chunked response to llhttp, from the beginning of a chunk on. */
+    function returnToLlhttp(): void {
+      if (state.headReader === 'plain') {
+        const running = state
+        state = createState(running.method)
+        llhttp.llhttp_reset(parser)
+        execute(CHUNKED_HEAD, 0, CHUNKED_HEAD.length)
+        state = running
+      }
+      state.framing = 'llhttp'
+      llhttp.llhttp_resume(parser)
+    }
+
+    /** Reads the head, and the content without llhttp as far as its framing is plain. Returns where the response ends. */
     function readOn(bytes: Buffer, length: number): number {
-      let at = readHead(bytes, length)
+      let at = state.framing === undefined ? readHead(bytes, length) : 0
       if (state.framing !== undefined && state.framing !== 'llhttp')
         at = readContent(state, bytes, at, length)
-      if (state.framing === 'chunked' && at < length && !state.isComplete) {
-        state.framing = 'llhttp'
-        llhttp.llhttp_resume(parser)
-      }
+      if (state.framing === 'chunked' && at < length && !state.isComplete) returnToLlhttp()
       return state.framing === 'llhttp' ? execute(bytes, at, length) : at
     }
 
     function read(bytes: Buffer, length: number): string | undefined {
-      current = state
-      source = bytes
       state.contentStart = 0
       state.contentEnd = 0
       const end = readOn(bytes, length)
@@ -274,7 +322,6 @@ export function createResponseParsers(regionBytes: number) {
 
     return {
       begin(method) {
-        llhttp.llhttp_reset(parser)
         state = createState(method)
       },
       reading: () => state,
