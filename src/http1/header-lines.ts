@@ -37,6 +37,8 @@ type NameEntry = {
   readonly isSpecial: boolean
   /** The last valid value of a message. Most headers have the same value in every message, and comparing costs least. */
   value: string
+  /** How many values in a row were another one. */
+  changes: number
   /** The whole line with that value, once the value was repeated. */
   line: string | undefined
   /** The name of the line that followed the last time. */
@@ -64,6 +66,8 @@ const SPECIAL: ReadonlySet<string> = new Set([
 const MAX_NAMES = 1_000
 const MAX_VALUE_LENGTH = 256
 const MAX_LINE_LENGTH = 512
+/** A value that was another one so often, such as the id of a request, is copied only every so often. */
+const MANY_CHANGES = 8
 /** V8 copies a slice that is shorter; a longer one keeps the whole text in memory. */
 const SLICE_LENGTH = 13
 
@@ -71,6 +75,7 @@ const createNameEntry = (lower: string): NameEntry => ({
   lower,
   isSpecial: SPECIAL.has(lower),
   value: '',
+  changes: 0,
   line: undefined,
   next: undefined,
 })
@@ -103,7 +108,11 @@ function nameEntryOf({ entries, start }: KnownNames, name: string): NameEntry | 
 function newValue(entry: NameEntry, value: string): string | undefined {
   if (INVALID_VALUE.test(value)) return undefined
   const trimmed = withoutTrailingSpace(value)
-  if (trimmed.length <= MAX_VALUE_LENGTH) {
+  entry.changes += 1
+  if (
+    trimmed.length <= MAX_VALUE_LENGTH &&
+    (entry.changes < MANY_CHANGES || entry.changes % MANY_CHANGES === 0)
+  ) {
     entry.value = trimmed.length < SLICE_LENGTH ? trimmed : flatText(trimmed)
     entry.line = undefined
   }
@@ -199,7 +208,7 @@ function addSpecialLine(lines: HeaderLines, name: string, value: string): boolea
 }
 
 /** Reads the next line part by part, and adds it. Returns the entry of its name. */
-function readLine(known: KnownNames, lines: HeaderLines, head: string): NameEntry | HeaderFault {
+function readLine(names: KnownNames, lines: HeaderLines, head: string): NameEntry | HeaderFault {
   const at = lines.next
   // A search for the parts of a line takes half the time of a regular expression with groups, and allocates less.
   const lineEnd = head.indexOf('\r\n', at)
@@ -207,12 +216,15 @@ function readLine(known: KnownNames, lines: HeaderLines, head: string): NameEntr
   if (lineEnd === -1 || colon === -1 || colon > lineEnd) return 'malformed'
   let valueStart = colon + 1
   while (isBlank(head.charCodeAt(valueStart))) valueStart++
-  const entry = nameEntryOf(known, head.slice(at, colon))
+  const entry = nameEntryOf(names, head.slice(at, colon))
   if (entry === undefined) return 'malformed'
   lines.next = lineEnd + 2
   let value: string | undefined = head.slice(valueStart, lineEnd)
   if (entry.value !== value) value = newValue(entry, value)
-  else if (lines.next - at <= MAX_LINE_LENGTH) entry.line ??= flatText(head.slice(at, lines.next))
+  else {
+    entry.changes = 0
+    if (lines.next - at <= MAX_LINE_LENGTH) entry.line ??= flatText(head.slice(at, lines.next))
+  }
   if (value === undefined) return 'malformed'
   return addLine(lines, entry, value) ? entry : 'framing'
 }
@@ -229,22 +241,22 @@ export type HeaderParser = (head: string, from: number, maxLines: number) => Hea
  * same order, so that one comparison reads a line. Any other line is read part by part.
  */
 export function createHeaderParser(): HeaderParser {
-  const known = createKnownNames()
+  const names = createKnownNames()
 
   return function parseHeaderLines(head, from, maxLines) {
     const lines = createHeaderLines()
     const end = head.length - 2
     lines.next = from
-    let previous = known.start
+    let previous = names.start
     while (lines.next < end) {
       if (lines.count === maxLines) return 'too_many'
-      const expected = previous.next
-      if (expected?.line !== undefined && hasAt(head, lines.next, expected.line)) {
-        lines.next += expected.line.length
-        if (!addLine(lines, expected, expected.value)) return 'framing'
-        previous = expected
+      const likely = previous.next
+      if (likely?.line !== undefined && hasAt(head, lines.next, likely.line)) {
+        lines.next += likely.line.length
+        if (!addLine(lines, likely, likely.value)) return 'framing'
+        previous = likely
       } else {
-        const entry = readLine(known, lines, head)
+        const entry = readLine(names, lines, head)
         if (typeof entry === 'string') return entry
         previous.next = entry
         previous = entry
