@@ -1,3 +1,4 @@
+import { flatText } from '../flat-text.ts'
 import { MAX_WRITTEN_NAMES, type WrittenHeader, writtenLine } from '../written-header.ts'
 
 /** Lower case only, so that no header that concerns the framing goes unnoticed. */
@@ -41,12 +42,30 @@ export type WrittenHead = {
   readonly keepsAlive: boolean
 }
 
+/** The first and the last lines of most heads. They are the same in all responses of a second. */
+let lastStatus = { status: 0, reason: '', line: '' }
+let lastEnd = { dateLine: '', keepAliveS: 0, lines: '' }
+
+function statusLine(status: number, reason: string): string {
+  if (lastStatus.status !== status || lastStatus.reason !== reason)
+    lastStatus = { status, reason, line: flatText(`HTTP/1.1 ${status} ${reason}\r\n`) }
+  return lastStatus.line
+}
+
+function keepAliveLines(dateLine: string, keepAliveS: number): string {
+  if (lastEnd.dateLine !== dateLine || lastEnd.keepAliveS !== keepAliveS) {
+    const lines = `${dateLine}Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveS}\r\n`
+    lastEnd = { dateLine, keepAliveS, lines: flatText(lines) }
+  }
+  return lastEnd.lines
+}
+
 /** Writes a head with the same lines as node:http. Invalid names and values throw: they could split the response. */
 export function writeResponseHead(options: HeadOptions): WrittenHead {
   const { status, reason, headers, dateLine, keepAliveS } = options
   let { keepsAlive } = options
   let framing: BodyFraming = WITHOUT_BODY.has(status) ? 'none' : 'chunked'
-  let text = `HTTP/1.1 ${status} ${reason}\r\n`
+  let text = statusLine(status, reason)
   let hasConnection = false
   for (const name in headers) {
     const value = headers[name] as string
@@ -62,11 +81,8 @@ export function writeResponseHead(options: HeadOptions): WrittenHead {
     }
     text += line
   }
-  text += dateLine
-  if (!hasConnection)
-    text += keepsAlive
-      ? `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveS}\r\n`
-      : 'Connection: close\r\n'
+  if (hasConnection) text += dateLine
+  else text += keepsAlive ? keepAliveLines(dateLine, keepAliveS) : `${dateLine}Connection: close\r\n`
   text += framing === 'chunked' ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n'
   return { text, framing, keepsAlive }
 }
