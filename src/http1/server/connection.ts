@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { Http1Request } from './request.ts'
 import { mayBecomeHead, parseRequestHead } from './request-head.ts'
 import { Http1Response, type ResponseConnection } from './response.ts'
-import { readSocket, retained } from './socket-reads.ts'
+import { readSocket, retained, retainedFrom } from './socket-reads.ts'
 
 /** The limits of a connection. Names that end in S are seconds: the server checks its connections once a second. */
 export type Http1Limits = {
@@ -114,7 +114,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
     }
     waiting = undefined
     request = new Http1Request({ socket, reads }, head, path)
-    if (bytes.length > size) request.receive(bytes.subarray(size))
+    if (bytes.length > size) request.receive(retainedFrom(bytes, size))
     response = new Http1Response(request, responseConnection, head.keepsAlive)
     server.serve(request, response)
   }
@@ -125,7 +125,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
       receiver.receive(chunk)
     } else {
       if (missingBytes > 0) receiver.receive(chunk.subarray(0, missingBytes))
-      const pipelined = retained(chunk.subarray(missingBytes))
+      const pipelined = retainedFrom(chunk, missingBytes)
       waiting = waiting === undefined ? pipelined : Buffer.concat([waiting, pipelined])
       if (waiting.length > limits.headBytes) socket.pause()
     }

@@ -16,6 +16,14 @@ const CALLBACK = ownSymbols.get('kBufferCb')
 /** After each read it is asked for the memory of the next one; undefined: the same. */
 const NEXT = ownSymbols.get('kBufferGen')
 
+/** The bytes from `start` on, as above. */
+export function retainedFrom(bytes: Buffer, start: number): Buffer {
+  if (bytes.buffer !== memory.buffer) return start === 0 ? bytes : bytes.subarray(start)
+  const copy = Buffer.allocUnsafe(bytes.length - start)
+  bytes.copy(copy, 0, start)
+  return copy
+}
+
 type Reader = (bytes: Buffer) => void
 
 /** Memory for the next bytes; undefined: the memory that all sockets share. */
@@ -29,8 +37,7 @@ export type SocketReads = {
 }
 
 /** Bytes that stay valid after the reader returns. */
-export const retained = (bytes: Buffer): Buffer =>
-  bytes.buffer === memory.buffer ? Buffer.from(bytes) : bytes
+export const retained = (bytes: Buffer): Buffer => retainedFrom(bytes, 0)
 
 /**
  * Calls the reader with the bytes that arrive. They may be in memory that the next read of any socket overwrites: see `retained`.
