@@ -37,6 +37,8 @@ export type RelayOutgoing = Pick<
   on(event: 'close' | 'drain', listener: () => void): RelayOutgoing
   once(event: 'close', listener: () => void): unknown
   off(event: 'close' | 'drain', listener: () => void): RelayOutgoing
+  /** Sets or removes the watcher that learns that the client disconnected. Not with node:http: listen to the socket instead. */
+  watchClient?(watcher: { onDisconnect(): void } | undefined): void
 }
 
 export type RelayListener = (request: RelayIncoming, response: RelayOutgoing) => void

@@ -370,6 +370,30 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
     assert.equal(responses.length, 30)
   },
 
+  async 'calls the listeners of a response once, in their order, unless they were removed'(test, http) {
+    const calls: string[] = []
+    const { client } = await start(
+      test,
+      (_request, response) => {
+        const listener = (name: string) => () => void calls.push(name)
+        const twice = listener('twice')
+        const never = listener('never')
+        response.on('close', listener('first')).on('close', twice).on('close', never).on('close', twice)
+        response.once('close', never)
+        response.off('close', never).off('close', never).off('drain', twice)
+        response.end('x')
+        response.once('close', listener('after end'))
+        assert.deepEqual(calls, [])
+      },
+      { http },
+    )
+    const { socket } = await client()
+    socket.write(post('{}'))
+    await until('the calls', () => (calls.includes('after end') ? true : undefined))
+    await setImmediate()
+    assert.deepEqual(calls, ['first', 'twice', 'twice', 'after end'])
+  },
+
   async 'reports to the response that the client has left, also if only its side is closed'(test, http) {
     const responses: RelayOutgoing[] = []
     let closed = 0
@@ -565,6 +589,30 @@ describe('connections that node:http does not know', () => {
     socket.write(post('{}'))
     await closed
     assert.ok(text().endsWith('\r\n\r\nfour'))
+  })
+
+  it('report to the watcher of a response that the client has left, unless it was removed', async test => {
+    const responses: RelayOutgoing[] = []
+    const reports: number[] = []
+    const { client, sockets } = await start(
+      test,
+      (_request, response) => {
+        const index = responses.push(response) - 1
+        response.watchClient?.({ onDisconnect: () => void reports.push(index) })
+        if (index === 1) response.watchClient?.(undefined)
+        if (index === 2) response.end()
+      },
+      {},
+    )
+    for (let index = 0; index < 4; index++) {
+      const { socket, text } = await client()
+      socket.write(post('{}'))
+      await until('the request', () => responses[index])
+      if (index === 2) await until('the response', () => (text() === '' ? undefined : true))
+      socket.destroy()
+      await until('no socket', () => (sockets.size === 0 ? true : undefined))
+    }
+    assert.deepEqual(reports, [0, 3])
   })
 
   it('leave no socket, stream or listener behind when clients leave at any moment', async test => {

@@ -1,5 +1,11 @@
-import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import {
+  type Listeners,
+  NO_LISTENERS,
+  type ResponseEvent,
+  withListener,
+  withoutListener,
+} from './listeners.ts'
 import type { Http1Request } from './request.ts'
 import { type BodyFraming, type WrittenHead, writeResponseHead } from './response-head.ts'
 
@@ -21,7 +27,8 @@ export type ResponseConnection = {
   leavesBody(): boolean
 }
 
-type Events = { close: []; drain: [] }
+/** Learns that the client disconnected before the response was complete. */
+export type DisconnectWatcher = { onDisconnect(): void }
 
 /**
  * Memory for a large write. All responses use it one after another: the operating system has usually taken the bytes when a write
@@ -54,9 +61,9 @@ function joinParts(socket: Socket, before: string, bytes: Buffer, after: string)
 
 /**
  * The response to a request in the narrow grammar. Every write is one write of the socket, with the framing and, the first
- * time, the head.
+ * time, the head. It has the events of an EventEmitter, but constructing one takes longer than all else here.
  */
-export class Http1Response extends EventEmitter<Events> {
+export class Http1Response {
   readonly req: Http1Request
   statusCode = 200
   headersSent = false
@@ -74,9 +81,11 @@ export class Http1Response extends EventEmitter<Events> {
   #bodyBytes = 0
   #needsDrain = false
   #hasEnded = false
+  #listeners = NO_LISTENERS
+  #isCloseDue = false
+  #watcher: DisconnectWatcher | undefined
 
   constructor(request: Http1Request, connection: ResponseConnection, keepsAlive: boolean) {
-    super()
     this.req = request
     this.#connection = connection
     this.shouldKeepAlive = keepsAlive
@@ -84,6 +93,39 @@ export class Http1Response extends EventEmitter<Events> {
 
   get socket() {
     return this.req.socket
+  }
+
+  /** `close` follows the end of the response, or of its connection, once. */
+  on(event: ResponseEvent, listener: () => void): this {
+    return this.#listen({ event, listener, isOnce: false })
+  }
+
+  once(event: ResponseEvent, listener: () => void): this {
+    return this.#listen({ event, listener, isOnce: true })
+  }
+
+  off(event: ResponseEvent, listener: () => void): this {
+    this.#listeners = withoutListener(this.#listeners, event, listener)
+    return this
+  }
+
+  #listen(registration: Listeners[number]): this {
+    this.#listeners = withListener(this.#listeners, registration)
+    if (this.writableFinished && registration.event === 'close') this.#closeSoon()
+    return this
+  }
+
+  #emit(event: ResponseEvent): void {
+    for (const each of this.#listeners) {
+      if (each.event !== event) continue
+      if (each.isOnce) this.off(event, each.listener)
+      each.listener()
+    }
+  }
+
+  /** One watcher at a time. Adding a listener to the socket and removing it takes ten times as long. */
+  watchClient(watcher: DisconnectWatcher | undefined): void {
+    this.#watcher = watcher
   }
 
   get writableLength(): number {
@@ -151,13 +193,14 @@ export class Http1Response extends EventEmitter<Events> {
   onDrain(): void {
     if (!this.#needsDrain) return
     this.#needsDrain = false
-    this.emit('drain')
+    this.#emit('drain')
   }
 
   /** The connection is closed. */
   onClose(): void {
     this.destroyed = true
-    this.emit('close')
+    this.#watcher?.onDisconnect()
+    this.#emit('close')
   }
 
   /** The bytes of a chunk with their framing, as one string or one buffer; `after` follows them. */
@@ -207,9 +250,13 @@ export class Http1Response extends EventEmitter<Events> {
     this.writableFinished = true
     this.destroyed = true
     this.#connection.onResponseEnd(this.shouldKeepAlive)
-    // As in node:http, after the caller of `end` has had time to listen.
-    process.nextTick(emitClose, this)
+    if (this.#listeners.length > 0) this.#closeSoon()
+  }
+
+  /** After the caller of `end` has had time to listen, as in node:http. Most responses have no listener, and need no event. */
+  #closeSoon(): void {
+    if (this.#isCloseDue) return
+    this.#isCloseDue = true
+    process.nextTick(() => this.#emit('close'))
   }
 }
-
-const emitClose = (response: Http1Response) => response.emit('close')
