@@ -9,7 +9,7 @@ import {
 import type { Deadlines } from './deadlines.ts'
 import { Http1Error } from './errors.ts'
 import { type ClientBody, lengthOf } from './request-body.ts'
-import { type ClientRequestHead, writeRequestHead } from './request-head.ts'
+import { type ClientRequestHead, type RequestTarget, writeRequestHead } from './request-head.ts'
 import { createResponseParsers, type ResponseParsers } from './response-parser.ts'
 import { type ClientRoute, type Endpoint, endpointOf, type Resolver } from './route.ts'
 import { createSocketOpener } from './socket.ts'
@@ -67,13 +67,11 @@ export type ClientOptions = {
   keepAliveMs(origin: string): number
 }
 
-type Origin = {
+type Origin = RequestTarget & {
   readonly key: string
   readonly name: string
   readonly route: ClientRoute | undefined
   readonly endpoint: Endpoint
-  /** The value of the `host` header. */
-  readonly host: string
   /** The last one is used first, so that those that are not needed expire. */
   readonly free: ClientConnection[]
   readonly open: Set<ClientConnection>
@@ -103,7 +101,7 @@ class PendingExchange implements ConnectionExchange, ClientExchange {
     this.origin = origin
     this.request = request
     this.receiver = receiver
-    this.head = writeRequestHead(request, origin.host, bodyBytesOf(request))
+    this.head = writeRequestHead(request, origin, bodyBytesOf(request))
   }
 
   get method() {
@@ -194,6 +192,7 @@ export function createClient(options: ClientOptions) {
       route,
       endpoint: endpointOf(name),
       host: name.slice(name.indexOf('//') + 2),
+      start: undefined,
       free: [],
       open: new Set(),
       waiting: [],

@@ -1,3 +1,4 @@
+import { flatText } from '../flat-text.ts'
 import { MAX_WRITTEN_NAMES, type WrittenHeader, writtenLine } from '../written-header.ts'
 import { Http1Error } from './errors.ts'
 
@@ -45,14 +46,40 @@ export type ClientRequestHead = {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** The first lines of a request, which are the same for most requests to an origin. */
+export type RequestStart = {
+  readonly method: string
+  readonly path: string
+  readonly hasHost: boolean
+  readonly text: string
+}
+
+/** What requests to one origin have in common. */
+export type RequestTarget = {
+  /** The value of the `host` header. */
+  readonly host: string
+  /** Of the last request. */
+  start: RequestStart | undefined
+}
+
+/** The request line and the lines that the client sets itself. `hasHost`: the caller sets `host`. */
+function startOf(target: RequestTarget, { method, path }: ClientRequestHead, hasHost: boolean): string {
+  const { start } = target
+  if (start?.path === path && start.method === method && start.hasHost === hasHost) return start.text
+  if (!PATH.test(path)) throw new Http1Error('MALFORMED_REQUEST', 'the path has invalid characters')
+  const hostLine = hasHost ? '' : `host: ${target.host}\r\n`
+  const text = flatText(`${method} ${path} HTTP/1.1\r\n${hostLine}connection: keep-alive\r\n`)
+  target.start = { method, path, hasHost, text }
+  return text
+}
+
 /** The head of a request as latin1 text. `bodyBytes`: undefined for a request without a body. */
 export function writeRequestHead(
   request: ClientRequestHead,
-  host: string,
+  target: RequestTarget,
   bodyBytes: number | undefined,
 ): string {
-  const { method, path, headers } = request
-  if (!PATH.test(path)) throw new Http1Error('MALFORMED_REQUEST', 'the path has invalid characters')
+  const { headers } = request
   let hasHost = false
   let lines = ''
   for (const name in headers) {
@@ -65,7 +92,6 @@ export function writeRequestHead(
       throw new Http1Error('MALFORMED_REQUEST', `the header ${name} has invalid characters`)
     lines += line
   }
-  const hostLine = hasHost ? '' : `host: ${host}\r\n`
-  const lengthLine = bodyBytes === undefined ? '' : `content-length: ${bodyBytes}\r\n`
-  return `${method} ${path} HTTP/1.1\r\n${hostLine}connection: keep-alive\r\n${lines}${lengthLine}\r\n`
+  const end = bodyBytes === undefined ? '\r\n' : `content-length: ${bodyBytes}\r\n\r\n`
+  return startOf(target, request, hasHost) + lines + end
 }
