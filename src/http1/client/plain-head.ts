@@ -37,7 +37,7 @@ function readStatusLine(text: string): boolean {
  * Reads the head of a final response that has content, in HTTP/1.1, if it is in the first `length` bytes as a whole and in a narrow
  * grammar: line ends are CR LF, lines are not folded and have no tab, and `connection` is absent, `keep-alive` or `close`. There is at
  * most one `content-length` of digits or one `transfer-encoding: chunked`. Undefined for every other head, well-formed or not: llhttp reads or
- * refuses it. It takes a quarter of the time of llhttp, which reports every name and value to JavaScript.
+ * refuses it. It takes half the time of llhttp, which reports every name and value to JavaScript.
  */
 export function readPlainHead(bytes: Buffer, length: number): PlainHead | undefined {
   const end = bytes.indexOf(HEAD_END, 0, Math.min(length, MAX_BYTES))
