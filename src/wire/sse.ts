@@ -38,6 +38,7 @@ const EVENT = Buffer.from('event')
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 const NOT_FOUND = Number.POSITIVE_INFINITY
 const NO_DATA: readonly number[] = []
+const NO_FRAMES: readonly SseFrame[] = []
 const EMPTY: Buffer = Buffer.alloc(0)
 
 /**
@@ -45,52 +46,61 @@ const EMPTY: Buffer = Buffer.alloc(0)
  * case, is not copied. An incomplete frame is buffered, because neither the gateway nor a client can use a part of an event.
  * Complete frames are returned at once, including a comment before an event.
  */
-export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, SseFrame> {
-  const { maxLineBytes, maxEventBytes } = { ...LIMITS, ...limits }
-  let pending = EMPTY
-  let pendingLength = 0
-  let failure: SseError | undefined
+export function createSseScanner(limits?: Partial<SseLimits>): Stage<Buffer, SseFrame> {
+  return new SseScanner(limits === undefined ? LIMITS : { ...LIMITS, ...limits })
+}
 
-  // The pending bytes with the chunk just pushed, and offsets into them.
-  let source = EMPTY
-  let frameStart = 0
-  let lineStart = 0
-  let searchFrom = 0
+/** A class, so that a stream has one object for it instead of a dozen closures (ADR 29). Arrays have one element in the usual case. */
+class SseScanner implements Stage<Buffer, SseFrame> {
+  readonly #limits: SseLimits
+  #pending = EMPTY
+  #pendingLength = 0
+  #failure: SseError | undefined
 
-  let event = ''
-  let data: number[] | undefined
-  let hasFields = false
-  let isFirstLine = true
-  let lastLineEndedByCr = false
+  // Offsets into the pending bytes with the chunk just pushed.
+  #frameStart = 0
+  #lineStart = 0
+  #searchFrom = 0
 
-  return {
-    push(chunk) {
-      if (failure !== undefined) throw failure
-      source = pendingLength === 0 ? chunk : appendPending(chunk)
-      const frames: SseFrame[] = []
-      scan(frames, false)
-      if (failure !== undefined && frames.length === 0) throw failure
-      retainPending()
-      // Release the chunk: it must not stay in memory until the next one arrives.
-      source = EMPTY
-      return frames
-    },
+  #event = ''
+  /** The first line of data; -1: there is none. */
+  #dataStart = -1
+  #dataEnd = -1
+  /** All lines of data, if there are several. */
+  #allData: number[] | undefined
+  #hasFields = false
+  #isFirstLine = true
+  #lastLineEndedByCr = false
 
-    end() {
-      if (failure !== undefined) throw failure
-      source = pending.subarray(0, pendingLength)
-      const frames: SseFrame[] = []
-      scan(frames, true)
-      if (lineStart < source.length) scanLine(frames, source.length, source.length)
-      if (frameStart < source.length) emitFrame(frames, source.length, false)
-      reset()
-      return frames
-    },
+  constructor(limits: SseLimits) {
+    this.#limits = limits
   }
 
-  function scan(frames: SseFrame[], isEnd: boolean): void {
-    let lf = find(LF, searchFrom)
-    let cr = find(CR, searchFrom)
+  push(chunk: Buffer): readonly SseFrame[] {
+    if (this.#failure !== undefined) throw this.#failure
+    const source = this.#pendingLength === 0 ? chunk : this.#appendPending(chunk)
+    const frames = this.#scan(source, false)
+    if (this.#failure !== undefined && frames.length === 0) throw this.#failure
+    this.#retainPending(source)
+    return frames
+  }
+
+  end(): readonly SseFrame[] {
+    if (this.#failure !== undefined) throw this.#failure
+    const source = this.#pending.subarray(0, this.#pendingLength)
+    const frames = [...this.#scan(source, true)]
+    const { length } = source
+    const last = this.#lineStart < length ? this.#scanLine(source, length, length) : undefined
+    if (last !== undefined) frames.push(last)
+    if (this.#frameStart < length) frames.push(this.#frame(source, length, false))
+    this.#reset()
+    return frames
+  }
+
+  #scan(source: Buffer, isEnd: boolean): readonly SseFrame[] {
+    let frames: SseFrame[] | undefined
+    let lf = find(source, LF, this.#searchFrom)
+    let cr = find(source, CR, this.#searchFrom)
     for (;;) {
       const end = Math.min(lf, cr)
       if (end === NOT_FOUND) break
@@ -98,129 +108,153 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       let isLoneCr = false
       if (end === cr) {
         // If the previous line ended in CR alone, a blank line does too. Otherwise the CR may be the first half of a CRLF.
-        const isSurelyLone = end === lineStart && lastLineEndedByCr
+        const isSurelyLone = end === this.#lineStart && this.#lastLineEndedByCr
         if (!isSurelyLone && next === source.length && !isEnd) break
         if (!isSurelyLone && source[next] === LF) next += 1
         else isLoneCr = true
       }
-      scanLine(frames, end, next)
-      if (failure !== undefined) return
-      lastLineEndedByCr = isLoneCr
-      lineStart = next
-      if (lf < next) lf = find(LF, next)
-      if (cr < next) cr = find(CR, next)
+      const frame = this.#scanLine(source, end, next)
+      if (this.#failure !== undefined) return frames ?? NO_FRAMES
+      if (frame !== undefined) {
+        if (frames === undefined) frames = [frame]
+        else frames.push(frame)
+      }
+      this.#lastLineEndedByCr = isLoneCr
+      this.#lineStart = next
+      if (lf < next) lf = find(source, LF, next)
+      if (cr < next) cr = find(source, CR, next)
     }
-    searchFrom = cr === NOT_FOUND ? source.length : cr
-    checkLength(searchFrom)
+    this.#searchFrom = cr === NOT_FOUND ? source.length : cr
+    this.#checkLength(this.#searchFrom)
+    return frames ?? NO_FRAMES
   }
 
-  function find(byte: number, from: number): number {
-    const at = source.indexOf(byte, from)
-    return at === -1 ? NOT_FOUND : at
-  }
-
-  /** Handles the line [lineStart, end). The next line begins at `next`. */
-  function scanLine(frames: SseFrame[], end: number, next: number): void {
-    checkLength(end)
-    if (failure !== undefined) return
-    const hasMark = isFirstLine && beginsWith(BYTE_ORDER_MARK, lineStart, end)
-    isFirstLine = false
+  /** Handles the line [lineStart, end). The next line begins at `next`. Returns the frame that it completes. */
+  #scanLine(source: Buffer, end: number, next: number): SseFrame | undefined {
+    const lineStart = this.#lineStart
+    this.#checkLength(end)
+    if (this.#failure !== undefined) return undefined
+    const hasMark = this.#isFirstLine && beginsWith(source, BYTE_ORDER_MARK, lineStart, end)
+    this.#isFirstLine = false
     const start = hasMark ? lineStart + BYTE_ORDER_MARK.length : lineStart
-    if (start === end) {
-      emitFrame(frames, next, true)
+    if (start === end) return this.#frame(source, next, true)
+    // A comment between events is a frame of its own; inside an event it stays part of the event's frame.
+    if (source[start] === COLON) return this.#hasFields ? undefined : this.#frame(source, next, true)
+    this.#hasFields = true
+    if (isField(source, DATA, start, end)) {
+      this.#addData(valueStart(source, start + DATA.length, end), end)
+    } else if (isField(source, EVENT, start, end)) {
+      this.#event = source.toString('utf8', valueStart(source, start + EVENT.length, end), end)
+    }
+    return undefined
+  }
+
+  #addData(start: number, end: number): void {
+    if (this.#dataStart === -1) {
+      this.#dataStart = start
+      this.#dataEnd = end
       return
     }
-    if (source[start] === COLON) {
-      // A comment between events is a frame of its own; inside an event it stays part of the event's frame.
-      if (!hasFields) emitFrame(frames, next, true)
-      return
-    }
-    hasFields = true
-    if (isField(DATA, start, end)) {
-      data ??= []
-      data.push(valueStart(start + DATA.length, end), end)
-    } else if (isField(EVENT, start, end)) {
-      event = source.toString('utf8', valueStart(start + EVENT.length, end), end)
-    }
+    this.#allData ??= [this.#dataStart, this.#dataEnd]
+    this.#allData.push(start, end)
   }
 
-  function emitFrame(frames: SseFrame[], end: number, isWhole: boolean): void {
-    frames.push({ source, start: frameStart, end, event, data: data ?? NO_DATA, isWhole })
-    frameStart = end
-    event = ''
-    data = undefined
-    hasFields = false
+  #frame(source: Buffer, end: number, isWhole: boolean): SseFrame {
+    const start = this.#frameStart
+    const event = this.#event
+    const data = this.#dataStart === -1 ? NO_DATA : (this.#allData ?? [this.#dataStart, this.#dataEnd])
+    this.#frameStart = end
+    this.#event = ''
+    this.#dataStart = -1
+    this.#allData = undefined
+    this.#hasFields = false
+    return { source, start, end, event, data, isWhole }
   }
 
-  function isField(name: Buffer, start: number, end: number): boolean {
-    if (!beginsWith(name, start, end)) return false
-    const after = start + name.length
-    return after === end || source[after] === COLON
-  }
-
-  function beginsWith(bytes: Buffer, start: number, end: number): boolean {
-    if (end - start < bytes.length) return false
-    for (let i = 0; i < bytes.length; i++) if (source[start + i] !== bytes[i]) return false
-    return true
-  }
-
-  /** The offset after the colon and one optional space. */
-  function valueStart(nameEnd: number, end: number): number {
-    if (nameEnd === end) return end
-    return source[nameEnd + 1] === SPACE && nameEnd + 1 < end ? nameEnd + 2 : nameEnd + 1
-  }
-
-  function checkLength(end: number): void {
-    if (end - lineStart > maxLineBytes) {
-      failure = new SseError(
+  #checkLength(end: number): void {
+    const { maxLineBytes, maxEventBytes } = this.#limits
+    if (end - this.#lineStart > maxLineBytes) {
+      this.#failure = new SseError(
         'line_too_long',
         `A line in the provider’s stream is longer than ${maxLineBytes} bytes.`,
       )
-    } else if (end - frameStart > maxEventBytes) {
-      failure = new SseError(
+    } else if (end - this.#frameStart > maxEventBytes) {
+      this.#failure = new SseError(
         'event_too_long',
         `An event in the provider’s stream is longer than ${maxEventBytes} bytes.`,
       )
     }
   }
 
-  function appendPending(chunk: Buffer): Buffer {
-    const length = pendingLength + chunk.length
-    if (length > pending.length) {
+  #appendPending(chunk: Buffer): Buffer {
+    const length = this.#pendingLength + chunk.length
+    if (length > this.#pending.length) {
       // The size doubles, so that a stream of single bytes is not copied for each byte.
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * pending.length))
-      pending.copy(larger, 0, 0, pendingLength)
-      pending = larger
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#pending.length))
+      this.#pending.copy(larger, 0, 0, this.#pendingLength)
+      this.#pending = larger
     }
-    chunk.copy(pending, pendingLength)
-    pendingLength = length
-    return pending.subarray(0, length)
+    chunk.copy(this.#pending, this.#pendingLength)
+    this.#pendingLength = length
+    return this.#pending.subarray(0, length)
   }
 
   /** Copies the incomplete frame, unless its bytes are in the scanner's own buffer. Returned frames still use the chunk. */
-  function retainPending(): void {
-    const rest = source.length - frameStart
-    if (rest === 0 || failure !== undefined) {
-      reset()
+  #retainPending(source: Buffer): void {
+    const shift = this.#frameStart
+    const rest = source.length - shift
+    if (rest === 0 || this.#failure !== undefined) {
+      this.#reset()
       return
     }
-    if (pendingLength > 0 && frameStart === 0) return
+    if (this.#pendingLength > 0 && shift === 0) return
     // Not from Node's buffer pool: a few pending bytes would keep a whole block of the pool in memory.
-    pending = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
-    pendingLength = source.copy(pending, 0, frameStart)
-    lineStart -= frameStart
-    searchFrom -= frameStart
-    data = data?.map(offset => offset - frameStart)
-    frameStart = 0
+    const pending = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
+    this.#pendingLength = source.copy(pending, 0, shift)
+    this.#pending = pending
+    this.#lineStart -= shift
+    this.#searchFrom -= shift
+    if (this.#dataStart !== -1) {
+      this.#dataStart -= shift
+      this.#dataEnd -= shift
+    }
+    this.#allData = this.#allData?.map(offset => offset - shift)
+    this.#frameStart = 0
   }
 
-  function reset(): void {
-    pending = EMPTY
-    pendingLength = 0
-    frameStart = 0
-    lineStart = 0
-    searchFrom = 0
+  #reset(): void {
+    if (this.#pendingLength > 0) this.#pending = EMPTY
+    this.#pendingLength = 0
+    this.#frameStart = 0
+    this.#lineStart = 0
+    this.#searchFrom = 0
   }
+}
+
+/** At the next byte, where the blank line of an event is, or at the end there is no need to search. */
+function find(source: Buffer, byte: number, from: number): number {
+  if (from === source.length) return NOT_FOUND
+  if (source[from] === byte) return from
+  const at = source.indexOf(byte, from)
+  return at === -1 ? NOT_FOUND : at
+}
+
+function isField(source: Buffer, name: Buffer, start: number, end: number): boolean {
+  if (!beginsWith(source, name, start, end)) return false
+  const after = start + name.length
+  return after === end || source[after] === COLON
+}
+
+function beginsWith(source: Buffer, bytes: Buffer, start: number, end: number): boolean {
+  if (end - start < bytes.length) return false
+  for (let i = 0; i < bytes.length; i++) if (source[start + i] !== bytes[i]) return false
+  return true
+}
+
+/** The offset after the colon and one optional space. */
+function valueStart(source: Buffer, nameEnd: number, end: number): number {
+  if (nameEnd === end) return end
+  return source[nameEnd + 1] === SPACE && nameEnd + 1 < end ? nameEnd + 2 : nameEnd + 1
 }
 
 /** The data of an event as text; several `data` lines are joined by line feeds, as the standard requires. */
