@@ -1,7 +1,7 @@
 import { type Budget, createShare, type Share } from '../../http/budget.ts'
 import type { RelayOutgoing } from '../../http/relay-exchange.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
-import type { ConnectionFailure, Flow } from '../upstream/exchange.ts'
+import type { ConnectionFailure, Flow, Receiver } from '../upstream/exchange.ts'
 
 /** How a stream ended: complete, cut by the provider, left by the client, or stopped by the gateway. */
 export type Delivery =
@@ -55,120 +55,179 @@ function writeSmall(response: RelayOutgoing, bytes: Buffer): boolean {
   }
 }
 
-/** The loop that owns both sockets of a stream: bytes, backpressure, disconnects, timeouts. */
+/** Forwards a stream, and owns both of its sockets meanwhile: bytes, backpressure, disconnects, timeouts. */
 export function deliver(delivering: Delivering): Promise<Delivery> {
-  const { response, flow, meter, keepAlive, memory, abort, onProgress, nowMs } = delivering
-  const { promise, resolve } = Promise.withResolvers<Delivery>()
-  const mostTurnBytes = meter.keepsNothing ? TURN_BYTES.file : TURN_BYTES.events
-  let isOver = false
-  let lastProgressMs = 0
-  let lastWriteMs = nowMs()
-  let stalledSinceMs = 0
-  let share: Share | undefined
-  let closing: NodeJS.Timeout | undefined
-  let turnBytes = 0
-  let turn: NodeJS.Immediate | undefined
+  const delivery = new StreamDelivery(delivering)
+  delivery.start()
+  return delivery.promise
+}
 
-  function finish(delivery: Delivery): void {
-    if (isOver) return
-    isOver = true
-    clearInterval(watch)
-    clearTimeout(closing)
-    clearImmediate(turn)
-    share?.end()
-    response.off('close', onClose).off('drain', onDrain)
-    if (delivery.ending !== 'end') abort()
-    resolve(delivery)
+/**
+ * One object for each stream (ADR 29). The times change with every chunk: in an object they are stored in place, in the variables of a
+ * closure each new one is another object.
+ */
+class StreamDelivery implements Receiver {
+  readonly promise: Promise<Delivery>
+  readonly keepsNothing: boolean
+  readonly #delivering: Delivering
+  readonly #response: RelayOutgoing
+  readonly #meter: StreamMeter
+  readonly #resolve: (delivery: Delivery) => void
+  readonly #mostTurnBytes: number
+  #isOver = false
+  #lastProgressMs = 0
+  #lastWriteMs: number
+  #stalledSinceMs = 0
+  #turnBytes = 0
+  #turn: NodeJS.Immediate | undefined
+  #closing: NodeJS.Timeout | undefined
+  #watch: NodeJS.Timeout | undefined
+  #share: Share | undefined
+
+  constructor(delivering: Delivering) {
+    const { response, meter, nowMs } = delivering
+    const { promise, resolve } = Promise.withResolvers<Delivery>()
+    this.promise = promise
+    this.keepsNothing = meter.keepsNothing === true && response.copiesWrites === true
+    this.#delivering = delivering
+    this.#response = response
+    this.#meter = meter
+    this.#resolve = resolve
+    this.#mostTurnBytes = meter.isFile ? TURN_BYTES.file : TURN_BYTES.events
+    this.#lastWriteMs = nowMs()
   }
 
-  const onClose = () => finish({ ending: 'disconnected' })
-  const onDrain = () => {
-    stalledSinceMs = 0
-    share?.end()
-    share = undefined
-    if (turn === undefined) flow.resume()
+  start(): void {
+    const response = this.#response
+    // One timer per stream checks for idle providers and stalled clients.
+    this.#watch = setInterval(check, KEEP_ALIVE_MS / 3, this)
+    response.on('close', this.#onClose).on('drain', this.#onDrain)
+    if (response.destroyed) this.#finish({ ending: 'disconnected' })
+    this.#delivering.flow.listen(this)
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#isOver) return
+    const meter = this.#meter
+    const nowMs = this.#delivering.nowMs()
+    try {
+      this.#forward(meter.push(chunk), nowMs)
+    } catch (error) {
+      this.#cut(error as Error)
+      return
+    }
+    this.#turnBytes += chunk.length
+    if (this.#turnBytes >= this.#mostTurnBytes && this.#turn === undefined && !this.#isOver) this.#yieldTurn()
+    if (meter.reading.isDone || meter.reading.error !== undefined) this.#endSoon()
+    if (nowMs - this.#lastProgressMs < PROGRESS_MS) return
+    this.#lastProgressMs = nowMs
+    if (!this.#delivering.onProgress()) this.#finish({ ending: 'stopped' })
+  }
+
+  end(): void {
+    if (this.#isOver) return
+    try {
+      this.#forward(this.#meter.end(), this.#delivering.nowMs())
+    } catch (error) {
+      this.#cut(error as Error)
+      return
+    }
+    this.#finish({ ending: 'end' })
+  }
+
+  fail(failure: ConnectionFailure): void {
+    this.#finish({ ending: 'cut', failure })
+  }
+
+  check(): void {
+    const { nowMs, keepAlive } = this.#delivering
+    const now = nowMs()
+    if (this.#stalledSinceMs !== 0 && now - this.#stalledSinceMs > STALL_MS) {
+      this.#finish({ ending: 'disconnected' })
+      this.#response.destroy()
+    } else if (
+      keepAlive !== undefined &&
+      this.#stalledSinceMs === 0 &&
+      now - this.#lastWriteMs >= KEEP_ALIVE_MS
+    ) {
+      this.#lastWriteMs = now
+      this.#response.write(keepAlive)
+    }
+  }
+
+  endTurn(): void {
+    this.#turn = undefined
+    if (this.#stalledSinceMs === 0) this.#delivering.flow.resume()
+  }
+
+  endAndAbort(): void {
+    this.end()
+    this.#delivering.abort()
+  }
+
+  readonly #onClose = () => this.#finish({ ending: 'disconnected' })
+
+  readonly #onDrain = () => {
+    this.#stalledSinceMs = 0
+    this.#share?.end()
+    this.#share = undefined
+    if (this.#turn === undefined) this.#delivering.flow.resume()
+  }
+
+  #finish(delivery: Delivery): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    clearInterval(this.#watch)
+    clearTimeout(this.#closing)
+    clearImmediate(this.#turn)
+    this.#share?.end()
+    this.#response.off('close', this.#onClose).off('drain', this.#onDrain)
+    if (delivery.ending !== 'end') this.#delivering.abort()
+    this.#resolve(delivery)
+  }
+
+  /** The bytes are not a readable stream, such as an endless line or event. */
+  #cut({ message }: Error): void {
+    this.#finish({ ending: 'cut', failure: { kind: 'failure', reason: 'invalid', message, wasSent: true } })
   }
 
   /** Lets other requests run, then resumes. */
-  function yieldTurn(): void {
-    turnBytes = 0
-    flow.pause()
-    turn = setImmediate(() => {
-      turn = undefined
-      if (stalledSinceMs === 0) flow.resume()
-    })
+  #yieldTurn(): void {
+    this.#turnBytes = 0
+    this.#delivering.flow.pause()
+    this.#turn = setImmediate(endTurn, this)
   }
 
-  function write(bytes: Buffer): void {
-    lastWriteMs = nowMs()
+  #forward(pieces: readonly Buffer[], nowMs: number): void {
+    for (const bytes of pieces) this.#write(bytes, nowMs)
+  }
+
+  #write(bytes: Buffer, nowMs: number): void {
+    const response = this.#response
+    this.#lastWriteMs = nowMs
     const isSmall = bytes.length > 0 && bytes.length <= SMALL_BYTES
     // Node.js may still buffer earlier chunks of this turn, which a direct write would overtake.
     const isNext = response.chunkedEncoding && response.writableCorked === 0
     const hasRoom = isSmall && isNext ? writeSmall(response, bytes) : response.write(bytes)
-    if (hasRoom || stalledSinceMs !== 0) return
-    stalledSinceMs = lastWriteMs
+    if (!hasRoom && this.#stalledSinceMs === 0) this.#stall(nowMs)
+  }
+
+  #stall(nowMs: number): void {
+    const { flow, memory } = this.#delivering
+    this.#stalledSinceMs = nowMs
     flow.pause()
-    share = createShare(memory)
+    this.#share = createShare(memory)
     // Without memory for its buffer, a stalled client is disconnected.
-    if (!share.take(STALLED_BYTES)) response.destroy()
-  }
-
-  /** False: the bytes are not a readable stream, such as an endless line or event. */
-  function pass(read: () => readonly Buffer[]): boolean {
-    try {
-      for (const bytes of read()) write(bytes)
-      return true
-    } catch (error) {
-      finish({
-        ending: 'cut',
-        failure: { kind: 'failure', reason: 'invalid', message: (error as Error).message, wasSent: true },
-      })
-      return false
-    }
-  }
-
-  function end(): void {
-    if (!isOver && pass(() => meter.end())) finish({ ending: 'end' })
+    if (!this.#share.take(STALLED_BYTES)) this.#response.destroy()
   }
 
   /** The last event is sent after the settlement, which waits for the end of the answer. */
-  function endSoon(): void {
-    closing ??= setTimeout(() => {
-      end()
-      abort()
-    }, AFTER_LAST_MS)
+  #endSoon(): void {
+    this.#closing ??= setTimeout(endAndAbort, AFTER_LAST_MS, this)
   }
-
-  // One timer per stream checks for idle providers and stalled clients.
-  const watch = setInterval(() => {
-    const now = nowMs()
-    if (stalledSinceMs !== 0 && now - stalledSinceMs > STALL_MS) {
-      finish({ ending: 'disconnected' })
-      response.destroy()
-    } else if (keepAlive !== undefined && stalledSinceMs === 0 && now - lastWriteMs >= KEEP_ALIVE_MS) {
-      lastWriteMs = now
-      response.write(keepAlive)
-    }
-  }, KEEP_ALIVE_MS / 3)
-
-  response.on('close', onClose).on('drain', onDrain)
-  if (response.destroyed) finish({ ending: 'disconnected' })
-
-  flow.listen({
-    keepsNothing: meter.keepsNothing && response.copiesWrites,
-    data(chunk) {
-      if (isOver) return
-      if (!pass(() => meter.push(chunk))) return
-      turnBytes += chunk.length
-      if (turnBytes >= mostTurnBytes && turn === undefined && !isOver) yieldTurn()
-      if (meter.reading.isDone || meter.reading.error !== undefined) endSoon()
-      const now = nowMs()
-      if (now - lastProgressMs < PROGRESS_MS) return
-      lastProgressMs = now
-      if (!onProgress()) finish({ ending: 'stopped' })
-    },
-    end,
-    fail: failure => finish({ ending: 'cut', failure }),
-  })
-  return promise
 }
+
+// Shared by all streams: a timer passes them the stream.
+const check = (delivery: StreamDelivery) => delivery.check()
+const endTurn = (delivery: StreamDelivery) => delivery.endTurn()
+const endAndAbort = (delivery: StreamDelivery) => delivery.endAndAbort()

@@ -38,6 +38,8 @@ export type StreamMeter = Meter & {
    * this too, so it must copy what it keeps.
    */
   readonly keepsNothing?: boolean
+  /** It forwards the bytes of a file without looking for events in them. */
+  readonly isFile?: boolean
   /** The actual properties of a generated image, if the events report them. */
   imageProperties?(): When
   /** As in `AnswerReading`: the usage measured from the stream so far. */

@@ -25,6 +25,7 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
   return {
     reading: READING,
     keepsNothing: true,
+    isFile: true,
     push(chunk) {
       if (chunk.length === 0) return []
       // The first bytes are more reliable than the requested type.

@@ -85,7 +85,7 @@ export type StreamedResponse = {
 }
 export type UpstreamOutcome = ConnectionFailure | BufferedResponse | StreamedResponse
 
-type Receiver = {
+export type Receiver = {
   /** It uses a chunk only until `data` returns, so it gets the bytes as the client has read them. Otherwise it gets a copy. */
   readonly keepsNothing?: boolean | undefined
   data(chunk: Buffer): void

@@ -43,6 +43,7 @@ const passing = (): StreamMeter => {
   return {
     reading: emptyReading(),
     keepsNothing: true,
+    isFile: true,
     push: chunk => [chunk],
     end() {
       isWhole = true
