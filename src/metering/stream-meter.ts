@@ -61,6 +61,11 @@ export type AnswerMeter = Stage<Buffer, Buffer> & {
   /** The beginning of the counted text; its size is limited too. */
   readonly sample?: TextSample
   /**
+   * It uses the bytes of a chunk only until `push` returns, and what `push` returns is sent at once. A meter around another one has
+   * this too, so it must copy what it keeps.
+   */
+  readonly keepsNothing?: boolean
+  /**
    * `[DONE]`, or the error event, and everything after it: the last byte is sent after the settlement is recorded. The
    * caller may forward an error or encode its own; `[DONE]` must not follow an error. `counted`: the usage for a
    * translated stream without reported usage.
@@ -84,84 +89,112 @@ export type StreamMeterOptions = {
 type FrameAction = 'send' | 'leave out' | 'close'
 
 const DONE = Buffer.from('[DONE]')
+const NO_PIECES: readonly Buffer[] = []
 const DONE_FRAME = Buffer.from('data: [DONE]\n\n')
 
 /** Clients stop reading after `[DONE]`, so bytes that follow it are discarded. */
 const MAX_CLOSING_BYTES = 65_536
 
-export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
-  const { includeUsage, choices = 1, usageOptions, limits, endsInDone = false } = options
-  const scanner = createSseScanner(limits)
-  const sample = createTextSample()
-  const closing: Buffer[] = []
-  let closingBytes = 0
-  const reading = emptyReading()
+export const createStreamMeter = (options: StreamMeterOptions): AnswerMeter => new ChunkMeter(options)
 
-  return {
-    reading,
-    sample,
-    push: chunk => sort(scanner.push(chunk)),
-    end() {
-      const frames = scanner.end()
-      const last = frames.at(-1)
-      if (last === undefined || last.isWhole) return sort(frames)
-      // If the data is complete, only the blank line is missing. It is added, because clients ignore the event without
-      // it.
-      return isWholeData(last) ? sort([...frames.slice(0, -1), completed(last)]) : sort(frames.slice(0, -1))
-    },
-    closing: () =>
-      endsInDone && !reading.isDone && reading.error === undefined ? [...closing, DONE_FRAME] : closing,
-    ending() {
-      if (reading.error !== undefined) return 'error'
-      return reading.isDone || reading.finishes >= choices ? 'complete' : 'incomplete'
-    },
+/** One object for each stream (ADR 29): not spread, see `delegate`. */
+class ChunkMeter implements AnswerMeter {
+  readonly reading = emptyReading()
+  readonly sample = createTextSample()
+  readonly keepsNothing = true
+  readonly #options: StreamMeterOptions
+  readonly #scanner: ReturnType<typeof createSseScanner>
+  #closing: Buffer[] | undefined
+  #closingBytes = 0
+
+  constructor(options: StreamMeterOptions) {
+    this.#options = options
+    this.#scanner = createSseScanner(options.limits)
+  }
+
+  push(chunk: Buffer): readonly Buffer[] {
+    return this.#sort(this.#scanner.push(chunk))
+  }
+
+  end(): readonly Buffer[] {
+    const frames = this.#scanner.end()
+    const last = frames.at(-1)
+    if (last === undefined || last.isWhole) return this.#sort(frames)
+    // If the data is complete, only the blank line is missing. It is added, because clients ignore the event without it.
+    const whole = frames.slice(0, -1)
+    return this.#sort(isWholeData(last) ? [...whole, completed(last)] : whole)
+  }
+
+  closing(): readonly Buffer[] {
+    const { isDone, error } = this.reading
+    const closing = this.#closing ?? NO_PIECES
+    return this.#options.endsInDone && !isDone && error === undefined ? [...closing, DONE_FRAME] : closing
+  }
+
+  ending(): StreamEnding {
+    const { isDone, error, finishes } = this.reading
+    if (error !== undefined) return 'error'
+    return isDone || finishes >= (this.#options.choices ?? 1) ? 'complete' : 'incomplete'
   }
 
   /** Adjacent frames that are forwarded become one chunk. */
-  function sort(frames: readonly SseFrame[]): readonly Buffer[] {
-    const pieces: Buffer[] = []
+  #sort(frames: readonly SseFrame[]): readonly Buffer[] {
+    let pieces: Buffer[] | undefined
     let first: SseFrame | undefined
     let last: SseFrame | undefined
     for (const frame of frames) {
-      const action = read(frame)
+      const action = this.#read(frame)
       if (action === 'leave out') continue
-      if (action === 'close' || closing.length > 0) {
-        hold(frame)
+      if (action === 'close' || this.#closing !== undefined) {
+        this.#hold(frame)
         continue
       }
       if (last?.source !== frame.source || last.end !== frame.start) {
-        if (first !== undefined && last !== undefined) pieces.push(bytesBetween(first, last))
+        if (first !== undefined && last !== undefined) {
+          pieces ??= []
+          pieces.push(bytesBetween(first, last))
+        }
         first = frame
       }
       last = frame
     }
-    if (first !== undefined && last !== undefined) pieces.push(bytesBetween(first, last))
+    if (first === undefined || last === undefined) return NO_PIECES
+    const rest = bytesBetween(first, last)
+    if (pieces === undefined) return [rest]
+    pieces.push(rest)
     return pieces
   }
 
-  function hold(frame: SseFrame): void {
-    closingBytes += frame.end - frame.start
-    if (closing.length === 0 || closingBytes <= MAX_CLOSING_BYTES) closing.push(bytesBetween(frame, frame))
+  #hold(frame: SseFrame): void {
+    this.#closingBytes += frame.end - frame.start
+    const isFirst = this.#closing === undefined
+    this.#closing ??= []
+    // A copy: the frame's memory is valid during `push` only.
+    if (isFirst || this.#closingBytes <= MAX_CLOSING_BYTES)
+      this.#closing.push(Buffer.from(bytesBetween(frame, frame)))
   }
 
-  function read(frame: SseFrame): FrameAction {
+  #read(frame: SseFrame): FrameAction {
     const { source, data, event } = frame
     if (data.length === 0) return 'send'
+    const { reading } = this
     const isDone = endsWithDone(frame)
     if (isDone) reading.isDone = true
     if (isDone && data.length === 2) return 'close'
     reading.events += 1
-    const delta = scanChunk(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
+    const delta = scanChunk(source, data[0] as number, data[data.length - 1] as number, 'delta', this.sample)
     reading.textBytes += delta.textBytes
     reading.reasoningBytes += delta.reasoningBytes
     reading.finishes += delta.finishes
     if (delta.textBytes > 0 || delta.reasoningBytes > 0 || delta.hasMedia) reading.contentEvents += 1
     if (!delta.isBalanced) reading.malformed += 1
-    const action = delta.isNotable || event === 'error' ? readParsed(frame) : 'send'
+    const action = delta.isNotable || event === 'error' ? this.#readParsed(frame) : 'send'
     return isDone ? 'close' : action
   }
 
-  function readParsed(frame: SseFrame): FrameAction {
+  #readParsed(frame: SseFrame): FrameAction {
+    const { reading } = this
+    const { includeUsage, usageOptions } = this.#options
     const chunks = chunksOf(frame)
     for (const chunk of chunks) {
       const reportedUsage = usageIn(chunk, usageOptions)
@@ -176,6 +209,18 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
     return !includeUsage && chunks.every(isUsageAlone) ? 'leave out' : 'send'
   }
 }
+
+/**
+ * A meter that does the same as another one, for wrappers that change some of its functions. The methods of a class are no
+ * own properties, so spreading a meter is not enough.
+ */
+export const delegate = <Meter extends AnswerMeter>(meter: Meter): Meter => ({
+  ...meter,
+  push: (chunk: Buffer) => meter.push(chunk),
+  end: () => meter.end(),
+  closing: (counted?: Usage) => meter.closing(counted),
+  ending: () => meter.ending(),
+})
 
 /** Like clients, ignores anything after the marker. */
 function endsWithDone({ source, data }: SseFrame): boolean {

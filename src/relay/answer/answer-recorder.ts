@@ -1,3 +1,4 @@
+import { delegate } from '../../metering/stream-meter.ts'
 import { MAX_STORED_BYTES } from '../intake/repeat.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
 
@@ -25,7 +26,7 @@ export function recordingMeter(meter: StreamMeter): StreamMeter & { recording():
     return last
   }
   return {
-    ...meter,
+    ...delegate(meter),
     push: chunk => record(meter.push(chunk)),
     end: () => record(meter.end()),
     closing,

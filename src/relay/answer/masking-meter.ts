@@ -1,3 +1,4 @@
+import { delegate } from '../../metering/stream-meter.ts'
 import { maskBytes } from '../catalog/channel-secrets.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
 
@@ -6,7 +7,7 @@ export function maskingMeter(meter: StreamMeter, needles: readonly Buffer[]): St
   if (needles.length === 0) return meter
   const masked = (pieces: readonly Buffer[]) => pieces.map(piece => maskBytes(piece, needles))
   return {
-    ...meter,
+    ...delegate(meter),
     push: chunk => masked(meter.push(chunk)),
     end: () => masked(meter.end()),
     closing: usage => masked(meter.closing(usage)),

@@ -1,3 +1,4 @@
+import { delegate } from '../../metering/stream-meter.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
 import type { BodyCapture } from './capture.ts'
 
@@ -9,7 +10,7 @@ export function capturingMeter(meter: StreamMeter, capture: BodyCapture): Stream
   }
   const { endWithError } = meter
   return {
-    ...meter,
+    ...delegate(meter),
     push: chunk => copied(meter.push(chunk)),
     end: () => copied(meter.end()),
     closing: usage => copied(meter.closing(usage)),

@@ -33,11 +33,6 @@ export type AnswerReading = {
 }
 
 export type StreamMeter = Meter & {
-  /**
-   * It uses the bytes of a chunk only until `push` returns, and what `push` returns is sent at once. A meter around another one has
-   * this too, so it must copy what it keeps.
-   */
-  readonly keepsNothing?: boolean
   /** It forwards the bytes of a file without looking for events in them. */
   readonly isFile?: boolean
   /** The actual properties of a generated image, if the events report them. */

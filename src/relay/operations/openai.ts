@@ -1,7 +1,7 @@
 import { createChunkFitter } from '../../chat/openai/chat-completions/chunk-fitter.ts'
 import { openaiChat } from '../../chat/openai/chat-completions/format.ts'
 import { inputBound, type PromptSize } from '../../metering/prompt-size.ts'
-import { type AnswerMeter, createStreamMeter } from '../../metering/stream-meter.ts'
+import { type AnswerMeter, createStreamMeter, delegate } from '../../metering/stream-meter.ts'
 import {
   type WholeReading as MeteredWhole,
   meterLarge,
@@ -125,7 +125,7 @@ const NO_MEMBERS: RequestBody = {}
 function fittingChunks(meter: AnswerMeter): AnswerMeter {
   const fitter = createChunkFitter()
   return {
-    ...meter,
+    ...delegate(meter),
     push: chunk => fitter.push(chunk).flatMap(piece => meter.push(piece)),
     end: () => [...fitter.end().flatMap(piece => meter.push(piece)), ...meter.end()],
   }

@@ -79,11 +79,12 @@ type Streamed = {
  */
 export async function reportedUsage(
   counter: TokenCounter,
-  { reading, sample, ending }: Streamed,
+  streamed: Streamed,
 ): Promise<{ readonly usage: Usage; readonly by: CountedUsage['by'] | undefined } | undefined> {
+  const { reading, sample } = streamed
   const { usage } = reading
   if (usage === undefined) return undefined
-  const bytes = bytesSinceUsage(reading, ending())
+  const bytes = bytesSinceUsage(reading, streamed.ending())
   if (bytes === 0) return { usage, by: undefined }
   const text = sample?.text() ?? ''
   const tokens = text === '' ? undefined : await counter.count(text)
