@@ -99,12 +99,12 @@ export const createStreamMeter = (options: StreamMeterOptions): AnswerMeter => n
 
 /** One object for each stream (ADR 29): not spread, see `delegate`. */
 class ChunkMeter implements AnswerMeter {
+  readonly #scanner: ReturnType<typeof createSseScanner>
   readonly reading = emptyReading()
   readonly sample = createTextSample()
+  #closing: Buffer[] | undefined
   readonly keepsNothing = true
   readonly #options: StreamMeterOptions
-  readonly #scanner: ReturnType<typeof createSseScanner>
-  #closing: Buffer[] | undefined
   #closingBytes = 0
 
   constructor(options: StreamMeterOptions) {

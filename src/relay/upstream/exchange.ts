@@ -198,6 +198,8 @@ export type UrlParts = { readonly origin: string; readonly path: string }
  * exchange itself. One object with methods: the same as closures took 2.7 KB for each request, this takes 0.4.
  */
 export class ProviderExchange implements UpstreamExchange, Flow, ResponseReceiver {
+  /** The first field, in the cache line of the object's beginning: every chunk uses it, and nothing else of the object. */
+  #receiver: Receiver | undefined
   readonly outcome: Promise<UpstreamOutcome>
   readonly #host: ExchangeHost
   readonly #request: UpstreamRequest
@@ -207,7 +209,6 @@ export class ProviderExchange implements UpstreamExchange, Flow, ResponseReceive
   readonly #total: Deadline | undefined
   readonly #gathered = new Gatherer()
   #running: ClientExchange | undefined
-  #receiver: Receiver | undefined
   #prelude: ReturnType<typeof createPrelude> | undefined
   #ended: ConnectionFailure | 'end' | undefined
   #status = 0
