@@ -234,6 +234,26 @@ describe('a metered stream', () => {
     assert.equal(createStreamMeter(NOT_ASKED).push(chunk)[0], chunk)
   })
 
+  it('uses the memory of a chunk only until the chunk is pushed', () => {
+    const text = 'two words \\ and more than thirty-two bytes'
+    const bytes = stream(content('Hi'), content(text), FINISH, USAGE, DONE)
+    const shared = Buffer.alloc(bytes.length)
+    for (const size of CHUNK_SIZES) {
+      const meter = createStreamMeter(ASKED)
+      const sent = cut(bytes, size).map(chunk => {
+        chunk.copy(shared)
+        const text = Buffer.concat(meter.push(shared.subarray(0, chunk.length))).toString()
+        shared.fill('x')
+        return text
+      })
+      const held = Buffer.concat(meter.closing()).toString()
+      assert.ok(meter.keepsNothing)
+      assert.equal(sent.join('') + held, bytes.toString())
+      assert.equal(held, frame(DONE))
+      assert.equal(meter.sample?.text(), `Hi${text}`)
+    }
+  })
+
   it('uses bounded memory if a stream continues after its end', () => {
     const meter = createStreamMeter(ASKED)
     meter.push(stream(DONE))
