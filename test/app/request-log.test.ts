@@ -64,6 +64,22 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
     assert.deepEqual([other.status, other.code, other.token_id], [401, 'invalid_api_key', undefined])
   })
 
+  it('is that of its own request if requests alternate', async () => {
+    const models = [await furnisher.serve('sim-words-4'), await furnisher.serve('sim-words-5-ü')]
+    const tokens = await Promise.all(models.map(() => furnisher.newToken({ unlimited_quota: true })))
+    for (let turn = 0; turn < 6; turn++) {
+      const { id, key } = tokens[turn % 2] as (typeof tokens)[number]
+      const { model, channels } = models[turn % 2] as (typeof models)[number]
+      const response = await chat(key, turn === 3 ? 'no-such-model' : model)
+      await response.text()
+      const line = await untilLine(response.headers.get('x-request-id'))
+      assert.deepEqual(
+        [line.status, line.token_id, line.model, line.channel_id],
+        turn === 3 ? [404, id, 'no-such-model', undefined] : [200, id, model, channels[0]],
+      )
+    }
+  })
+
   it('is short, however long the path is', async () => {
     const reply = await server.api('POST', `/v1/${'x'.repeat(8_000)}`, {})
     const line = await untilLine(reply.headers.get('x-request-id'))
