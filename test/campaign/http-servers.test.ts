@@ -18,6 +18,12 @@ const ECHOES = /\{"method":.*?\}(?=HTTP\/|$)/gs
  */
 const REFUSAL = /HTTP\/1\.1 4\d\d [\w ]+\r\nConnection: close\r\n\r\n$/
 
+/**
+ * node:http itself writes this between the head and the body of an answer if the request was pipelined and its answer is ready before
+ * the one before is sent. When that is depends on the time only.
+ */
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+
 describe('a server that serves some requests without node:http', () => {
   const servers = suiteResource(
     async () => ({ http1: await startHttp(echo), node: await startHttp(echo, { http: 'node' }) }),
@@ -40,7 +46,7 @@ describe('a server that serves some requests without node:http', () => {
     await last.closed
     socket.end()
     await closed
-    return text().replaceAll(DATE, '\r\nDate: now\r\n')
+    return text().replaceAll(DATE, '\r\nDate: now\r\n').replaceAll(CONTINUE, '')
   }
 
   it(`answers every sequence of bytes as node:http does: ${COUNT}, seed ${SEED}`, async () => {
