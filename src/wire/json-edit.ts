@@ -1,15 +1,6 @@
-import {
-  BACKSLASH,
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  COLON,
-  COMMA,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  QUOTE,
-  SPACE,
-} from './ascii.ts'
+import { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE, SPACE } from './ascii.ts'
 import { JsonError } from './json.ts'
+import { closingQuote } from './json-text.ts'
 
 /** A member of the outermost object, by its byte offsets. */
 export type Member = {
@@ -18,9 +9,6 @@ export type Member = {
   readonly valueStart: number
   readonly end: number
 }
-
-/** Longer strings are searched with `indexOf`, which has a high fixed cost and a low cost per byte. */
-const SHORT_TEXT = 64
 
 /**
  * The members of a JSON object, in order, found in one pass over its bytes. The JSON must be valid: otherwise this may
@@ -167,27 +155,9 @@ function containerEnd(bytes: Buffer, start: number): number {
 
 /** The offset after the closing quote of the string that opens at `start`. */
 export function textEnd(bytes: Buffer, start: number): number {
-  let i = start + 1
-  while (i < bytes.length) {
-    const short = Math.min(i + SHORT_TEXT, bytes.length)
-    while (i < short) {
-      const byte = bytes[i]
-      if (byte === QUOTE) return i + 1
-      i += byte === BACKSLASH ? 2 : 1
-    }
-    const quote = bytes.indexOf(QUOTE, i)
-    if (quote === -1) break
-    if (!isEscaped(bytes, i, quote)) return quote + 1
-    i = quote + 1
-  }
-  throw new JsonError('is not valid JSON')
-}
-
-/** Whether the quote is escaped: an odd number of backslashes precedes it, counted back to `from`. */
-function isEscaped(bytes: Buffer, from: number, quote: number): boolean {
-  let i = quote - 1
-  while (i >= from && bytes[i] === BACKSLASH) i -= 1
-  return (quote - 1 - i) % 2 === 1
+  const quote = closingQuote(bytes, start + 1)
+  if (quote >= bytes.length) throw new JsonError('is not valid JSON')
+  return quote + 1
 }
 
 function skipSpace(bytes: Buffer, from: number): number {

@@ -1,5 +1,6 @@
 import { isAscii } from 'node:buffer'
-import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './ascii.ts'
+import { CLOSE_ARRAY, CLOSE_OBJECT, COLON, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './ascii.ts'
+import { closingQuote } from './json-text.ts'
 
 /** Why bytes are not JSON that the gateway accepts. */
 export class JsonError extends Error {
@@ -19,13 +20,9 @@ function measure(bytes: Buffer): { readonly deepest: number; readonly names: num
   let depth = 0
   let deepest = 0
   let names = 0
-  let inText = false
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] as number
-    if (inText) {
-      if (byte === BACKSLASH) i += 1
-      else if (byte === QUOTE) inText = false
-    } else if (byte === QUOTE) inText = true
+    if (byte === QUOTE) i = closingQuote(bytes, i + 1)
     else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       depth += 1
       if (depth > deepest) deepest = depth
