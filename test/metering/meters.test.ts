@@ -240,16 +240,16 @@ describe('a metered stream', () => {
     const shared = Buffer.alloc(bytes.length)
     for (const size of CHUNK_SIZES) {
       const meter = createStreamMeter(ASKED)
-      const sent = cut(bytes, size).map(chunk => {
+      const pieces = cut(bytes, size).map(chunk => {
         chunk.copy(shared)
         const text = Buffer.concat(meter.push(shared.subarray(0, chunk.length))).toString()
         shared.fill('x')
         return text
       })
-      const held = Buffer.concat(meter.closing()).toString()
+      const ending = Buffer.concat(meter.closing()).toString()
       assert.ok(meter.keepsNothing)
-      assert.equal(sent.join('') + held, bytes.toString())
-      assert.equal(held, frame(DONE))
+      assert.equal(pieces.join('') + ending, bytes.toString())
+      assert.equal(ending, frame(DONE))
       assert.equal(meter.sample?.text(), `Hi${text}`)
     }
   })
