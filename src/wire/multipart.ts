@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 
-/** A file that was received or generated. It can be read from its beginning any number of times. */
+/**
+ * A file that was received or generated. It can be read from its beginning any number of times. Its bytes may be views of memory that
+ * belongs to the request: what is kept after the request must be copied.
+ */
 export type StoredFile = {
   readonly name: string
   readonly type: string

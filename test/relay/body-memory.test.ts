@@ -35,12 +35,10 @@ describe('the memory of uploads', () => {
     const form = formInMemory({ bytes, boundary, release: () => void released.push(bytes), forget() {} })
     const [file] = form?.files ?? []
     assert.ok(form && file)
-    const early = await file.read(0, 7)
+    assert.equal((await file.read(0, 7)).toString(), 'content')
     assert.equal(Buffer.concat(file.inMemory?.() ?? []).toString(), 'content')
     form.dispose()
     assert.deepEqual(released, [bytes])
-    bytes.fill('x')
-    assert.equal(early.toString(), 'content')
     assert.equal(file.inMemory?.(), undefined)
     await assert.rejects(file.read(0, 7), /after its request/)
     assert.throws(() => file.open(), /after its request/)

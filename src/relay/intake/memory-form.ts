@@ -123,7 +123,7 @@ function fieldValue({ content }: MultipartPart): string | undefined {
   return value.includes(REPLACEMENT) ? undefined : value
 }
 
-/** `content` returns the bytes, and nothing after the form is disposed of: then another body may be in their memory. */
+/** `content` returns views of the body, and nothing after the form is disposed of: then another body may be in their memory. */
 function fileOf(
   field: string,
   { name, type }: NonNullable<MultipartPart['file']>,
@@ -134,15 +134,13 @@ function fileOf(
     if (views === undefined) throw new Error('the file was read after its request')
     return views
   }
-  // Copies: their readers may keep them.
-  const copies = () => present().map(view => Buffer.from(view))
   return {
     field,
     name,
     type,
     size: present().reduce((sum, { length }) => sum + length, 0),
-    open: () => Readable.from(copies(), { objectMode: false }),
-    read: async (offset, length) => Buffer.from(rangeOf(present(), offset, length)),
+    open: () => Readable.from([...present()], { objectMode: false }),
+    read: async (offset, length) => rangeOf(present(), offset, length),
     inMemory: content,
   }
 }
