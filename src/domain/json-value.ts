@@ -10,7 +10,10 @@ export const member = (value: unknown, key: string): unknown =>
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
-/** Whether a parsed object has a member with one of these names. Most objects have few members, so this takes less than a look-up of each name. */
+/**
+ * Whether a parsed object has a member with one of these names. Most objects have few members, so this takes less than a look-up
+ * of each name.
+ */
 export function hasAny(object: JsonObject, names: ReadonlySet<string>): boolean {
   for (const name in object) if (names.has(name)) return true
   return false

@@ -266,6 +266,14 @@ export function createHeaderParser(): HeaderParser {
   }
 }
 
+const CONNECTION = /^(?:keep-alive|close)$/i
+
+/** Whether a plain `connection` header leaves the connection open; undefined: it says something else. */
+export function keepsOpen(connection: string | undefined): boolean | undefined {
+  if (connection === undefined || connection === 'keep-alive') return true
+  return CONNECTION.test(connection) ? connection.length !== 'close'.length : undefined
+}
+
 /** Whether a comma-separated header such as `connection` has this lower-case token. */
 export function hasToken(value: string | undefined, token: string): boolean {
   if (value === undefined) return false

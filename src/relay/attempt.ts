@@ -97,7 +97,7 @@ const isFailure = (result: AttemptResult): result is AttemptFailure =>
   typeof result === 'object' && 'isRetryable' in result
 
 const isAnswer = (result: AttemptResult): result is Extract<RelayOutcome, { kind: 'buffered' | 'stream' }> =>
-  typeof result === 'object' && !('isRetryable' in result)
+  typeof result === 'object' && !isFailure(result)
 
 /** Tries channels until one answers. A retryable failure before the first byte of an answer moves on to the next channel. */
 export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> {

@@ -56,23 +56,21 @@ export function usageDetails(
   const { route, work, priced } = request
   const { channel, source, countedBy, firstByteMs, reported, trace, video, errorCode } = settled
   const isPriced = price?.version !== 'unpriced'
-  // All usual details at once: V8 stores fields that are added later outside of the object, and serializes them more slowly.
-  const details: Record<string, unknown> =
-    countedBy === undefined && firstByteMs !== undefined && errorCode === undefined && isPriced
-      ? { source, frt: firstByteMs, price: price?.version, priced_as: price?.model }
-      : { source }
-  if (countedBy !== undefined) details.counted_by = countedBy
-  if (firstByteMs !== undefined) details.frt = firstByteMs
-  if (errorCode !== undefined) details.error_code = errorCode
-  if (!isPriced) details.unpriced = true
-  else {
-    details.price = price?.version
-    details.priced_as = price?.model
-    // The price conditions beside tokens, so that the cost can be itemized later.
-    if (price?.price.variants)
-      details.priced_for = priced.pricedFor(channel, servedConditions(request, settled))
-    if (price?.price.rates.per_call !== undefined && usage.calls > 0) details.calls = usage.calls
+  // One literal: V8 stores fields that are added later outside of the object, and serializes them more slowly. JSON omits
+  // what is undefined.
+  const details: Record<string, unknown> = {
+    source,
+    counted_by: countedBy,
+    frt: firstByteMs,
+    error_code: errorCode,
+    unpriced: isPriced ? undefined : true,
+    price: isPriced ? price?.version : undefined,
+    priced_as: isPriced ? price?.model : undefined,
   }
+  // The price conditions beside tokens, so that the cost can be itemized later.
+  if (isPriced && price?.price.variants)
+    details.priced_for = priced.pricedFor(channel, servedConditions(request, settled))
+  if (isPriced && price?.price.rates.per_call !== undefined && usage.calls > 0) details.calls = usage.calls
   if (route.model !== work.model) details.upstream_model_name = route.model
   if (route.canaries !== undefined) details.canary = route.canaries
   if (video) details.video_id = video.id

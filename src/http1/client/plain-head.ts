@@ -1,12 +1,11 @@
 import { flatText } from '../flat-text.ts'
-import { createHeaderParser, type HeaderLines, hasAt } from '../header-lines.ts'
+import { createHeaderParser, type HeaderLines, hasAt, keepsOpen } from '../header-lines.ts'
 
 /** A longer head, or one with more lines, is one of those that llhttp reads. */
 const MAX_BYTES = 4 * 1024
 const MAX_LINES = 100
 const HEAD_END = Buffer.from('\r\n\r\n')
 const STATUS_LINE = /^HTTP\/1\.1 ([2-9][0-9]{2})(?: [\x20-\x7e]*)?\r\n/
-const CONNECTION = /^(?:keep-alive|close)$/i
 /** Responses with these statuses have no content, whatever their headers say. */
 const WITHOUT_CONTENT: ReadonlySet<number> = new Set([204, 304])
 
@@ -50,13 +49,7 @@ export function readPlainHead(bytes: Buffer, length: number): PlainHead | undefi
   const line = lastLine
   const lines = parseHeaderLines(text, line.text.length, MAX_LINES)
   if (typeof lines === 'string' || lines.hasOtherMeaning) return undefined
-  const { connection } = lines.headers
-  const isPlain = connection === undefined || connection === 'keep-alive' || CONNECTION.test(connection)
-  if (!isPlain) return undefined
-  return {
-    status: line.status,
-    lines,
-    keepsAlive: connection === undefined || connection.length !== 'close'.length,
-    bytes: size,
-  }
+  const keepsAlive = keepsOpen(lines.headers.connection)
+  if (keepsAlive === undefined) return undefined
+  return { status: line.status, lines, keepsAlive, bytes: size }
 }

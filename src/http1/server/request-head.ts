@@ -1,12 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { flatText } from '../flat-text.ts'
-import { createHeaderParser, hasAt } from '../header-lines.ts'
+import { createHeaderParser, hasAt, keepsOpen } from '../header-lines.ts'
 
 /** The start of every head that can be in the narrow grammar. */
 const START = 'POST /'
 /** A fragment is no part of a request target, and no client sends one. */
 const REQUEST_LINE = /^POST (\/[\x21\x22\x24-\x7e]*) HTTP\/1\.1\r\n/
-const CONNECTION = /^(?:keep-alive|close)$/i
 /** Lines, the last of which may be incomplete. */
 const PARTIAL_LINES = /^(?:[\t\x20-\x7e\x80-\xff]|\r\n)*\r?$/
 const CR = 0x0d
@@ -44,15 +43,8 @@ export function parseRequestHead(text: string, maxHeaders: number): RequestHead 
   if (typeof lines === 'string' || lines.contentLength === undefined) return undefined
   if (lines.hostLines !== 1 || lines.hasOtherMeaning) return undefined
   const { headers, contentLength } = lines
-  const { connection } = headers
-  const isPlain = connection === undefined || connection === 'keep-alive' || CONNECTION.test(connection)
-  if (!isPlain) return undefined
-  return {
-    url: line.url,
-    headers,
-    contentLength,
-    keepsAlive: connection === undefined || connection.length !== 'close'.length,
-  }
+  const keepsAlive = keepsOpen(headers.connection)
+  return keepsAlive === undefined ? undefined : { url: line.url, headers, contentLength, keepsAlive }
 }
 
 /** Whether an incomplete head may still become one in the narrow grammar. The first `checked` bytes were checked before. */
