@@ -4,7 +4,7 @@ import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../wire/ascii.ts'
 export type UnappliedRecord = { readonly lsn: number; readonly body: string; readonly timeMs: number }
 
 /** The bytes of about as many records as a batch may have. */
-const PAGE_BYTES = 524_288
+const PAGE_BYTES = 1_048_576
 /** Pages that are kept for the next records. */
 const MAX_SPARE = 2
 const MAX_UTF8_BYTES = 3

@@ -375,19 +375,57 @@ const SUMS_ON_CONFLICT = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name
   ', ',
 )
 
+type RollupSum = {
+  readonly key: readonly [bucket: number, userId: number, tokenId: number, channelId: number, model: string]
+  readonly counts: [
+    requests: number,
+    failures: number,
+    promptTokens: number,
+    completionTokens: number,
+    cost: number,
+  ]
+}
+
+const bucketOf = (timeMs: number) => Math.floor(timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
+
+const rollupKeyOf = ({ timeMs, userId, tokenId, channelId, log }: Settled): RollupSum['key'] => [
+  bucketOf(timeMs),
+  userId,
+  tokenId,
+  channelId,
+  log.model,
+]
+
+const isCountedBy = ({ key }: RollupSum, { timeMs, userId, tokenId, channelId, log }: Settled): boolean =>
+  key[2] === tokenId &&
+  key[4] === log.model &&
+  key[3] === channelId &&
+  key[1] === userId &&
+  key[0] === bucketOf(timeMs)
+
+const sumOf = (sum: number, added: number) => Math.min(sum + added, MAX_SUM)
+
+function addTo({ counts }: RollupSum, { cost, log }: Settled): void {
+  counts[0] = sumOf(counts[0], 1)
+  counts[1] = sumOf(counts[1], isFreeFailure(log, cost) ? 1 : 0)
+  counts[2] = sumOf(counts[2], log.promptTokens)
+  counts[3] = sumOf(counts[3], log.completionTokens)
+  counts[4] = sumOf(counts[4], cost)
+}
+
 /** Adds the batch to the sums by quarter hour, which are kept when usage rows are deleted. */
 function addRollups(settled: readonly Settled[]): BookChange {
-  const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
-  for (const { timeMs, userId, tokenId, channelId, cost, log } of settled) {
-    const bucket = Math.floor(timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
-    const counts = [1, isFreeFailure(log, cost) ? 1 : 0, log.promptTokens, log.completionTokens, cost]
-    const name = `${bucket}\n${userId}\n${tokenId}\n${channelId}\n${log.model}`
-    const sum = sums.get(name)
-    // No iterator, because every request is added here.
-    if (sum)
-      for (let index = 0; index < counts.length; index++)
-        sum.counts[index] = Math.min((sum.counts[index] as number) + (counts[index] as number), MAX_SUM)
-    else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts })
+  const sums = new Map<string, RollupSum>()
+  let last: RollupSum | undefined
+  for (const record of settled) {
+    // Most requests follow one with the same key, and building the text of a key takes longer than adding to its sum.
+    if (last === undefined || !isCountedBy(last, record)) {
+      const key = rollupKeyOf(record)
+      const name = key.join('\n')
+      last = sums.get(name) ?? { key, counts: [0, 0, 0, 0, 0] }
+      sums.set(name, last)
+    }
+    addTo(last, record)
   }
   return insert(
     'rollups',
