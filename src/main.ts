@@ -7,6 +7,7 @@ import { configOf, describeFailure, type ProgramEnv, runProgram } from './app/pr
 import type { StartOptions } from './cli/cli.ts'
 import { EXIT } from './cli/command-line.ts'
 import { makeDirectory } from './host/directory.ts'
+import { returnMemory } from './host/memory-return.ts'
 import { WORKER_VARIABLE } from './workers/messages.ts'
 
 // Libraries create databases, journals and sockets with the default mode, so the umask restricts them to the owner.
@@ -63,6 +64,11 @@ const tuneV8 = () => {
   setFlagsFromString(`--memory-reducer-delay-ms=${IDLE_COLLECTION_MS}`)
 }
 
+function afterStart(): void {
+  tuneV8()
+  returnMemory()
+}
+
 /** Other processes do not load the module for workers. */
 const isWorker = async () =>
   process.env[WORKER_VARIABLE] !== undefined && (await import('node:cluster')).default.isWorker
@@ -83,7 +89,7 @@ async function startNode(options: StartOptions, env: ProgramEnv, others?: OtherN
   // A demo in a temporary directory leaves nothing in the default data directory.
   const isTemporary = options.demo && !(options.data ?? env.SLUICE_DATA)
   if (!isTemporary) cacheCompiledCode(config.dataDir)
-  setTimeout(tuneV8, TUNED_AFTER_MS).unref()
+  setTimeout(afterStart, TUNED_AFTER_MS).unref()
   if (await isWorker()) {
     const { serveAsWorker } = await import('./app/worker.ts')
     return serveAsWorker(config)

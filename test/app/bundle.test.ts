@@ -5,7 +5,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { publishProgram } from '../../bundle.ts'
+import { runInThisContext } from 'node:vm'
+import { asciiOf, publishProgram } from '../../bundle.ts'
 
 describe('a build', () => {
   let place: string
@@ -60,5 +61,22 @@ describe('a build', () => {
     const newest = basename(await build('five'))
     const ignored = readFileSync(join(dist, '.npmignore'), 'utf8')
     for (const name of builds()) assert.equal(ignored.includes(name), name !== newest)
+  })
+})
+
+describe('the code of a build', () => {
+  it('is ASCII, and means the same', () => {
+    const code = `({
+      text: 'naïve 中文 💩', escaped: 'a\\—b', backslash: 'a\\\\—b', template: \`\${1}…\`,
+      matches: /^[é—]\\\\?💩$/u.test('—\\\\💩') && /[\u4e00-\u9fff]/.test('中'), 'ключ': 1, // comment: 中
+    })`
+    const written = asciiOf(code)
+    assert.match(code, /[^\0-\x7f]/)
+    assert.doesNotMatch(written, /[^\0-\x7f]/)
+    const value = runInThisContext(code)
+    assert.equal(value.escaped, 'a—b')
+    assert.equal(value.backslash, 'a\\—b')
+    assert.equal(value.matches, true)
+    assert.deepEqual(runInThisContext(written), value)
   })
 })
