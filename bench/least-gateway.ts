@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, STATUS_CODES } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createChainKey } from '../src/domain/chain.ts'
 import { createRequestIds } from '../src/http/request-id.ts'
 import { createClient } from '../src/http1/client/client.ts'
 import { createDeadlines } from '../src/http1/client/deadlines.ts'
@@ -13,9 +11,7 @@ import { serveHttp1 } from '../src/http1/server/serve.ts'
 import { createJournal } from '../src/ledger/journal.ts'
 import { type Ledger, openLedger } from '../src/ledger/ledger.ts'
 import { createBooks } from '../src/store/books/books.ts'
-import { setChainKey } from '../src/store/books/chain-key.ts'
-import { AUDIT_CHAIN, startChain } from '../src/store/books/chains.ts'
-import { openStore, transact } from '../src/store/engine/store.ts'
+import { openLedgerStore } from './ledger-store.ts'
 
 /**
  * The least that a gateway with this HTTP and this ledger can take: it parses the request for its model, forwards it, parses
@@ -28,7 +24,6 @@ const [wholeOrigin = '', streamOrigin = '', ledgerFlag] = process.argv.slice(2)
 const STREAMED = '"stream":true'
 const CHANNEL = 1
 const OWNER = 1
-const CREDIT = 4_000_000_000_000_000
 const HOLD_NANOS = 9_000_000
 const INPUT_NANOS = 150
 const OUTPUT_NANOS = 600
@@ -43,18 +38,7 @@ const LIMITS = {
 }
 
 async function openBenchLedger(folder: string): Promise<Ledger> {
-  const store = openStore({ engine: 'sqlite', path: join(folder, 'sluice.db'), fullSync: false })
-  await store.migrate()
-  setChainKey(store.db, createChainKey(randomBytes(32)))
-  await transact(store.db, trx => startChain(trx, AUDIT_CHAIN))
-  const account = { owner_id: OWNER, unlimited: 0, credited: CREDIT, posted: 0, held: 0, request_count: 0 }
-  await store.db
-    .insertInto('accounts')
-    .values([
-      { kind: 'user', ...account },
-      { kind: 'token', ...account },
-    ])
-    .execute()
+  const store = await openLedgerStore(folder, { users: OWNER, tokens: OWNER })
   const fail = (error: Error) => {
     throw error
   }

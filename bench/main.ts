@@ -6,6 +6,7 @@ const BENCHES = {
   relay: async options => (await import('./relay.ts')).benchRelay(options),
   profile: async options => (await import('./profile.ts')).benchProfile(options),
   media: async options => (await import('./media.ts')).benchMedia(options),
+  apply: async options => (await import('./apply.ts')).benchApply(options),
   growth: async options => (await import('./growth.ts')).benchGrowth(options),
   failover: async options => (await import('./failover.ts')).benchFailover(options),
   'slow-readers': async options => (await import('./slow-readers.ts')).benchSlowReaders(options),
