@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { QUESTION, STREAM, STREAM_QUESTION } from './answers.ts'
 import { createAuthority } from './authority.ts'
@@ -22,6 +23,8 @@ const STREAMS = { connections: 200, rounds: 4, streamMs: STREAM.chunks * STREAM.
 /** Until the code is compiled. By count: a slow machine needs more time. */
 const WARMING = { connections: 64, requests: 30_000, rounds: 2 }
 const STREAM_MOST_MS = 120_000
+/** A gateway that is quiet has returned the memory of its young generation by then (ADR 42). */
+const RETURNED_AFTER_MS = 100_000
 
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
@@ -39,6 +42,7 @@ type Runs = {
   readonly streams: Costed<StreamFigures>[]
   readonly startMib: number
   rssMib: number
+  quietMib: number
 }
 
 const whole = (pid: number, target: Target, how: typeof BUSY): Promise<Costed<Figures>> =>
@@ -62,7 +66,14 @@ async function measureOnce(contender: Contender, runs: Runs): Promise<void> {
 
 async function measure(contenders: readonly Contender[], { runs, engine }: Options) {
   const results = contenders.map(
-    ({ pid }): Runs => ({ busy: [], alone: [], streams: [], startMib: rssMibOf(pid), rssMib: 0 }),
+    ({ pid }): Runs => ({
+      busy: [],
+      alone: [],
+      streams: [],
+      startMib: rssMibOf(pid),
+      rssMib: 0,
+      quietMib: 0,
+    }),
   )
   for (const { whole: target, stream } of contenders) {
     await putLoad({ ...target, body: QUESTION, ...WARMING })
@@ -73,6 +84,8 @@ async function measure(contenders: readonly Contender[], { runs, engine }: Optio
   // All contenders alternate in each run, so that changes of the machine affect all.
   for (let run = 0; run < runs; run++)
     for (const [i, contender] of contenders.entries()) await measureOnce(contender, results[i] as Runs)
+  await sleep(RETURNED_AFTER_MS)
+  for (const [i, { pid }] of contenders.entries()) (results[i] as Runs).quietMib = rssMibOf(pid)
   const postgresSpentMs = postgres ? cpuMsOf(postgres) - postgresMs : undefined
   return { results, postgresSpentMs }
 }
@@ -94,7 +107,7 @@ const HEAD = [
   '+first byte p50 ms',
   'p99 ms, 64',
   'req/s',
-  'RSS start/load',
+  'RSS start/load/quiet',
   'failed',
 ]
 
@@ -128,7 +141,7 @@ function rowOf(name: string, runs: Runs, limit: Runs | undefined): string[] {
     median(firstMs).toFixed(2),
     median(busy.map(run => run.p99Ms)).toFixed(2),
     median(busy.map(run => run.perSecond)).toFixed(0),
-    `${runs.startMib.toFixed(0)} / ${runs.rssMib.toFixed(0)}`,
+    [runs.startMib, runs.rssMib, runs.quietMib].map(mib => mib.toFixed(0)).join(' / '),
     String(failed),
   ]
 }
