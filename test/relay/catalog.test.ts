@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Settings } from '../../src/domain/setting.ts'
-import { openCatalog, type PriceBook } from '../../src/relay/catalog/catalog.ts'
+import { elevenlabs } from '../../src/providers/vendors/elevenlabs.ts'
+import { openai } from '../../src/providers/vendors/openai.ts'
+import {
+  createAddressBook,
+  openCatalog,
+  type PriceBook,
+  type RelayChannel,
+} from '../../src/relay/catalog/catalog.ts'
 
 const START_S = 1_800_000_000
 
@@ -44,5 +51,43 @@ describe('a price in the catalog', () => {
     await catalog.refreshPrices()
     assert.equal(versionIn(catalog), 'admin:2')
     catalog.close()
+  })
+})
+
+describe('the address of a channel', () => {
+  const channelOf = (provider: object, baseUrl = '') =>
+    ({ provider, baseUrl, setting: {}, headerOverride: { fixed: {} } }) as unknown as RelayChannel
+  const openBook = (channel: RelayChannel, format: 'openai' | 'native') => {
+    const addressOf = createAddressBook()
+    return (voice: string) =>
+      addressOf(channel, {
+        operation: 'speech',
+        format,
+        isStream: false,
+        model: 'm',
+        key: { index: 0, value: 'k' } as Parameters<typeof addressOf>[1]['key'],
+        values: { voice },
+      })
+  }
+  const hrefs = (addressFor: ReturnType<typeof openBook>) =>
+    ['alloy', 'echo', 'alloy'].map(voice => addressFor(voice)?.url.href)
+
+  it('has the voice of each request where its path has a place for it', () => {
+    const [alloy, echo, again] = hrefs(openBook(channelOf(elevenlabs), 'native'))
+    assert.match(alloy ?? '', /\/v1\/text-to-speech\/alloy\/stream$/)
+    assert.match(echo ?? '', /\/v1\/text-to-speech\/echo\/stream$/)
+    assert.equal(again, alloy)
+  })
+
+  it('has the voice of each request where the base URL has a place for it', () => {
+    const channel = channelOf(openai, 'https://provider.example/voices/{voice}')
+    const [alloy, echo] = hrefs(openBook(channel, 'openai'))
+    assert.match(alloy ?? '', /\/voices\/alloy\//)
+    assert.match(echo ?? '', /\/voices\/echo\//)
+  })
+
+  it('is made once where no value of a request is in it', () => {
+    const addressFor = openBook(channelOf(openai), 'openai')
+    assert.equal(addressFor('alloy'), addressFor('echo'))
   })
 })

@@ -218,7 +218,7 @@ type AddressRequest = {
   readonly key: RoutedKey
   /** See OperationSpec. */
   readonly sibling?: string | undefined
-  /** Values of this request only: such an address is not cached. */
+  /** Values of this request only: an address that has one of them is not cached. */
   readonly values?: Values | undefined
 }
 
@@ -236,6 +236,18 @@ const hasSameAddress = (one: AddressRequest, other: AddressRequest): boolean =>
   one.key.index === other.key.index &&
   one.model === other.model
 
+/** Whether the address, or what signs a request to it, depends on values of the request. */
+function hasOneOf(
+  values: Values,
+  { provider, baseUrl }: RelayChannel,
+  { operation, format, isStream }: AddressRequest,
+): boolean {
+  const path = provider[operation]?.[format]
+  if (path === undefined || provider.exchange !== undefined) return true
+  const template = `${baseUrl} ${provider.baseUrl} ${pathFor(path, isStream)}`
+  return Object.keys(values).some(name => template.includes(`${name}}`))
+}
+
 /** Caches the addresses of a channel by key and model. An edited channel is a new object and has no cached addresses. */
 export function createAddressBook() {
   const books = new WeakMap<RelayChannel, ChannelAddresses>()
@@ -249,7 +261,7 @@ export function createAddressBook() {
   }
 
   return function addressOf(channel: RelayChannel, request: AddressRequest): ChannelAddress | undefined {
-    if (request.values) return makeAddress(channel, request)
+    if (request.values && hasOneOf(request.values, channel, request)) return makeAddress(channel, request)
     const addresses = addressesOf(channel)
     const { last } = addresses
     if (last !== undefined && hasSameAddress(last.request, request)) return last.address
