@@ -18,6 +18,12 @@ import type { Fleet } from './fleet.ts'
 import { createIdleReturns } from './idle-returns.ts'
 import { openNode } from './nodes.ts'
 
+/**
+ * A batch has a cost of its own. What waits is lost to PostgreSQL if the disk of this machine is lost (docs/operating/scale.md: Proof). SQLite
+ * is on the same disk as the journal, so there requests wait as long as a list of the log may be behind, less the time of a batch.
+ */
+const APPLY_EVERY_MS = { sqlite: 400, postgres: 150 } as const
+
 type Deps = {
   readonly config: Config
   readonly log: Logger
@@ -102,6 +108,7 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
         peers.exclusively(`user:${userId}`, () => fleet().exclusively(`user:${userId}`, work)),
     },
     outageMs: store.engine === 'postgres' ? config.outageS * 1_000 : 0,
+    applyEveryMs: APPLY_EVERY_MS[store.engine],
     nowMs: Date.now,
     onFailure: createFailureLog(log, Date.now),
     onFailover: store.onFailover,

@@ -23,6 +23,8 @@ type LedgerDeps = {
   readonly otherNodes: OtherNodes
   /** How long the store may be away without effect on accounts that were used recently. 0 if it is on this machine. */
   readonly outageMs: number
+  /** Settled requests reach the store after at most this long. A read of a single account applies them first. */
+  readonly applyEveryMs?: number
   nowMs(): number
   /** Not affected by corrections of the system clock, which must not make leases look idle. */
   monotonicMs?(): number
@@ -34,7 +36,6 @@ type LedgerDeps = {
   onHealed(outcome: HealOutcome): void
 }
 
-/** Settled requests reach the store after at most this long. A read of a single account applies them first. */
 const APPLY_EVERY_MS = 150
 const SWEEP_EVERY_MS = 500
 /** A commit writes every changed index page: with many tokens, a request takes 69 µs of SQLite's thread with 1,024, and 57 with 2,048. */
@@ -80,6 +81,7 @@ export async function openLedger(deps: LedgerDeps) {
     books,
     otherNodes,
     outageMs,
+    applyEveryMs = APPLY_EVERY_MS,
     nowMs,
     monotonicMs = () => performance.now(),
     timers = systemTimers,
@@ -237,7 +239,7 @@ export async function openLedger(deps: LedgerDeps) {
   const applySoon = () => {
     apply().catch(error => onFailure(error, 'Settled requests could not be applied to the store. Retrying.'))
   }
-  const stopApplying = timers.every(APPLY_EVERY_MS, () => {
+  const stopApplying = timers.every(applyEveryMs, () => {
     if (unapplied.length() > 0 || mayBeBehind) applySoon()
   })
   const stopSweeping = timers.every(SWEEP_EVERY_MS, () => {
