@@ -9,9 +9,12 @@ const FIRST_QUIET_TICK = 6
 /** V8 shrinks the young generation in a collection that sees few allocations, which is not always the first one. */
 const LAST_QUIET_TICK = 8
 
+/** A trim that blocked the event loop for longer is not repeated under load. */
+const MAX_TRIM_MS = 10
+
 type Memory = {
-  /** Returns memory that `malloc` keeps for later. */
-  trim(): void
+  /** Returns memory that `malloc` keeps for later, and how long that took in milliseconds. */
+  trim(): number
   /** Collects the garbage of the young generation. */
   collectYoung(): void
   /** Of all threads of this process, since it started. */
@@ -25,6 +28,7 @@ type Memory = {
 export function returnMemory(memory: Memory = createMemory(), timers: Timers = systemTimers): () => void {
   let lastMs = memory.cpuMs()
   let quietTicks = 0
+  let trimMs = 0
   return timers.every(TICK_MS, () => {
     const nowMs = memory.cpuMs()
     const isQuiet = nowMs - lastMs < TICK_MS * QUIET_SHARE
@@ -32,7 +36,7 @@ export function returnMemory(memory: Memory = createMemory(), timers: Timers = s
     quietTicks = isQuiet ? quietTicks + 1 : 0
     const isYoungUnused = quietTicks >= FIRST_QUIET_TICK && quietTicks <= LAST_QUIET_TICK
     if (isYoungUnused) memory.collectYoung()
-    if (isYoungUnused || !isQuiet) memory.trim()
+    if (isYoungUnused || (!isQuiet && trimMs <= MAX_TRIM_MS)) trimMs = memory.trim()
   })
 }
 
@@ -46,17 +50,21 @@ const createMemory = (): Memory => ({
 })
 
 /** `malloc_trim` of the C library. Systems with another library have no such function, and nothing is done. */
-export function findTrim(): () => void {
+export function findTrim(): () => number {
   // Node.js warns that this module is experimental. It is used for this call only, and without it the gateway works the same.
   const { emitWarning } = process
   try {
     process.emitWarning = () => {}
     const { dlopen } = process.getBuiltinModule('node:ffi')
     const { functions } = dlopen(null, { malloc_trim: { arguments: ['uint64'], return: 'int32' } })
-    return () => void functions.malloc_trim(0n)
+    return () => {
+      const startMs = performance.now()
+      functions.malloc_trim(0n)
+      return performance.now() - startMs
+    }
   } catch {
     // Another C library, or a Node.js without this module.
-    return () => {}
+    return () => 0
   } finally {
     process.emitWarning = emitWarning
   }

@@ -9,8 +9,12 @@ function start() {
   const calls: string[] = []
   let tick = () => {}
   let cpuMs = 5_000
+  let trimMs = 1
   const memory = {
-    trim: () => void calls.push('trim'),
+    trim() {
+      calls.push('trim')
+      return trimMs
+    },
     collectYoung: () => void calls.push('collect'),
     cpuMs: () => cpuMs,
   }
@@ -27,6 +31,9 @@ function start() {
   const stop = returnMemory(memory, timers)
   return {
     stop,
+    trimTakes(ms: number): void {
+      trimMs = ms
+    },
     /** What is done after ten seconds in which the process used this much CPU time. */
     after(usedMs: number): string {
       calls.length = 0
@@ -61,6 +68,17 @@ describe('the memory of a process', () => {
       for (let tick = 0; tick < 5; tick++) assert.equal(after(QUIET_MS), '')
       assert.equal(after(BUSY_MS), 'trim')
     }
+  })
+
+  it('is not trimmed again under load if that took long, but after the load', () => {
+    const { after, trimTakes } = start()
+    trimTakes(40)
+    assert.equal(after(BUSY_MS), 'trim')
+    for (let tick = 0; tick < 5; tick++) assert.equal(after(BUSY_MS), '')
+    trimTakes(2)
+    const returned = Array.from({ length: 8 }, () => after(QUIET_MS))
+    assert.deepEqual(returned, ['', '', '', '', '', ...Array(3).fill('collect trim')])
+    assert.equal(after(BUSY_MS), 'trim')
   })
 
   it('is no longer returned once that is stopped', () => {
