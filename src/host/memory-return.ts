@@ -9,8 +9,9 @@ const FIRST_QUIET_TICK = 6
 /** V8 shrinks the young generation in a collection that sees few allocations, which is not always the first one. */
 const LAST_QUIET_TICK = 8
 
-/** A trim that blocked the event loop for longer is not repeated under load. */
+/** After a trim that blocked the event loop for longer, as with some 100 MiB, the next one under load is five minutes later. */
 const MAX_TRIM_MS = 10
+const TICKS_AFTER_LONG_TRIM = 30
 
 type Memory = {
   /** Returns memory that `malloc` keeps for later, and how long that took in milliseconds. */
@@ -28,7 +29,7 @@ type Memory = {
 export function returnMemory(memory: Memory = createMemory(), timers: Timers = systemTimers): () => void {
   let lastMs = memory.cpuMs()
   let quietTicks = 0
-  let trimMs = 0
+  let ticksToTrim = 0
   return timers.every(TICK_MS, () => {
     const nowMs = memory.cpuMs()
     const isQuiet = nowMs - lastMs < TICK_MS * QUIET_SHARE
@@ -36,7 +37,9 @@ export function returnMemory(memory: Memory = createMemory(), timers: Timers = s
     quietTicks = isQuiet ? quietTicks + 1 : 0
     const isYoungUnused = quietTicks >= FIRST_QUIET_TICK && quietTicks <= LAST_QUIET_TICK
     if (isYoungUnused) memory.collectYoung()
-    if (isYoungUnused || (!isQuiet && trimMs <= MAX_TRIM_MS)) trimMs = memory.trim()
+    ticksToTrim -= 1
+    if (isYoungUnused || (!isQuiet && ticksToTrim <= 0))
+      ticksToTrim = memory.trim() > MAX_TRIM_MS ? TICKS_AFTER_LONG_TRIM : 1
   })
 }
 
@@ -70,15 +73,24 @@ export function findTrim(): () => number {
   }
 }
 
-/** V8 offers this function only to a context that is made while the flag is set. */
-function createYoungCollection(): () => void {
-  let collect: ((options: { readonly type: 'minor' }) => void) | undefined
+type Collect = (options: { readonly type: 'minor' }) => void
+
+/** V8 offers its function only to a context that is made while the flag is set. A version without it collects nothing. */
+function findCollection(): Collect {
+  setFlagsFromString('--expose-gc')
+  try {
+    const collect: unknown = process.getBuiltinModule('node:vm').runInNewContext('globalThis.gc')
+    return typeof collect === 'function' ? (collect as Collect) : () => {}
+  } finally {
+    setFlagsFromString('--no-expose-gc')
+  }
+}
+
+/** Exported for its test. */
+export function createYoungCollection(): () => void {
+  let collect: Collect | undefined
   return () => {
-    if (collect === undefined) {
-      setFlagsFromString('--expose-gc')
-      collect = process.getBuiltinModule('node:vm').runInNewContext('gc') as NonNullable<typeof collect>
-      setFlagsFromString('--no-expose-gc')
-    }
+    collect ??= findCollection()
     collect({ type: 'minor' })
   }
 }

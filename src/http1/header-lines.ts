@@ -136,7 +136,7 @@ export type HeaderLines = {
    * Values by lower-case name, repeated lines joined as in node:http. The object inherits nothing, so that a header may be
    * named `__proto__` or `constructor`.
    */
-  readonly headers: IncomingHttpHeaders
+  headers: IncomingHttpHeaders
   /** Undefined without content-length. */
   contentLength: number | undefined
   isChunked: boolean
@@ -150,15 +150,15 @@ export type HeaderLines = {
 }
 
 /**
- * V8 stores the fields of an object without a prototype in a hash table, which takes longer to fill than all else takes. Objects of a class
- * whose prototype is empty have no inherited fields either.
+ * Headers whose names are known. V8 stores the fields of an object without a prototype in a hash table, which takes longer to fill than all
+ * else takes. Objects of a class whose prototype is empty inherit nothing either.
  */
-class HeaderValues {}
-Object.setPrototypeOf(HeaderValues.prototype, null)
-Reflect.deleteProperty(HeaderValues.prototype, 'constructor')
+class KnownHeaders {}
+Object.setPrototypeOf(KnownHeaders.prototype, null)
+Reflect.deleteProperty(KnownHeaders.prototype, 'constructor')
 
-export const createHeaderLines = (): HeaderLines => ({
-  headers: new HeaderValues() as IncomingHttpHeaders,
+export const createHeaderLines = (headers: object = Object.create(null)): HeaderLines => ({
+  headers: headers as IncomingHttpHeaders,
   contentLength: undefined,
   isChunked: false,
   hostLines: 0,
@@ -229,6 +229,14 @@ function addSpecialLine(lines: HeaderLines, name: string, value: string): boolea
   return true
 }
 
+/** Whether the name has never had a value, or only empty ones. */
+const isNew = ({ value, changes }: NameEntry) => value === '' && changes === 0
+
+/** V8 makes a hidden class for each name that is added to an object of a class. A peer that invents names would fill its memory. */
+function moveToHashTable(lines: HeaderLines): void {
+  if (lines.headers instanceof KnownHeaders) lines.headers = Object.assign(Object.create(null), lines.headers)
+}
+
 /** Reads the next line part by part, and adds it. Returns the entry of its name. */
 function readLine(names: KnownNames, lines: HeaderLines, head: string): NameEntry | HeaderFault {
   const at = lines.next
@@ -240,6 +248,7 @@ function readLine(names: KnownNames, lines: HeaderLines, head: string): NameEntr
   while (isBlank(head.charCodeAt(valueStart))) valueStart++
   const entry = nameEntryOf(names, head.slice(at, colon))
   if (entry === undefined) return 'malformed'
+  if (isNew(entry)) moveToHashTable(lines)
   lines.next = lineEnd + 2
   let value: string | undefined = head.slice(valueStart, lineEnd)
   if (entry.value !== value) value = newValue(entry, value)
@@ -266,7 +275,7 @@ export function createHeaderParser(): HeaderParser {
   const names = createKnownNames()
 
   return function parseHeaderLines(head, from, maxLines) {
-    const lines = createHeaderLines()
+    const lines = createHeaderLines(new KnownHeaders())
     const end = head.length - 2
     lines.next = from
     let previous = names.start

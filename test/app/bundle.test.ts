@@ -79,4 +79,9 @@ describe('the code of a build', () => {
     assert.equal(value.matches, true)
     assert.deepEqual(runInThisContext(written), value)
   })
+
+  it('is not written if a raw template would mean something else', () => {
+    assert.throws(() => asciiOf('const text = String.raw`a—b`'), /raw template/)
+    assert.equal(asciiOf('const text = String.raw`a`; const other = "—"').includes('\\u2014'), true)
+  })
 })

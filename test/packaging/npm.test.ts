@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { isAscii } from 'node:buffer'
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -56,6 +57,13 @@ describe('the npm package', () => {
     assert.equal(readFileSync(join(checkout, 'package.json'), 'utf8'), before)
     place = newDirectory()
     npm(['install', '--offline', '--no-save', tarball()], place)
+  })
+
+  it('has code in ASCII only, which takes half the memory', () => {
+    const chunks = files.filter(path => /^dist\/\w+\/[^/]+\.js$/.test(path))
+    assert.ok(chunks.length > 10, files.join(', '))
+    const others = chunks.filter(path => !isAscii(readFileSync(installed(path))))
+    assert.deepEqual(others, [])
   })
 
   it('has at most 10 MB', () => {

@@ -86,6 +86,12 @@ describe('the address of a channel', () => {
     assert.match(echo ?? '', /\/voices\/echo\//)
   })
 
+  it('is made for each request where requests are signed, because a signature may contain any value', () => {
+    const exchange = { description: 'a signature', takes: () => true, sign: () => ({}) }
+    const addressFor = openBook(channelOf({ ...openai, exchange }), 'openai')
+    assert.notEqual(addressFor('alloy'), addressFor('echo'))
+  })
+
   it('is made once where no value of a request is in it', () => {
     const addressFor = openBook(channelOf(openai), 'openai')
     assert.equal(addressFor('alloy'), addressFor('echo'))

@@ -58,7 +58,7 @@ const MAX_WAITING = 8
 /** No statement takes long on a file of this size. */
 const SMALL_FILE_BYTES = 16 * 2 ** 20
 /** After so many batches of settled requests the file may have become larger, and there is traffic that should not wait for reads. */
-const FEW_BATCHES = 30
+const FEW_BATCHES = 12
 
 type Waiting = {
   readonly task: ThreadTask
