@@ -19,8 +19,8 @@ import { createIdleReturns } from './idle-returns.ts'
 import { openNode } from './nodes.ts'
 
 /**
- * A batch has a cost of its own. Lists may be one second old (docs/reference/money.md): 400 ms leave time for the batch that is running
- * and for those of other workers. What waits is lost to PostgreSQL with the disk of this machine (docs/operating/scale.md: Proof).
+ * A batch has a cost of its own. Lists may be one second old (docs/reference/money.md: Balances), so 400 ms leave time for the batch that
+ * is running and for those of other workers. What waits is lost to PostgreSQL with the disk of this machine (docs/operating/scale.md: Proof).
  */
 const APPLY_EVERY_MS = { sqlite: 400, postgres: 150 } as const
 
