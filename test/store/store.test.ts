@@ -678,17 +678,26 @@ describe('the SQLite store', () => {
       store: watched,
       threads,
       countUsers: async () => (await watched.db.selectFrom('users').select('id').execute()).length,
+      /** Reads for much longer than a thread takes to start. Returns when another read would wait for it. */
+      async readLong(): Promise<{ readonly end: Promise<unknown> }> {
+        const numbers = sql<number>`(with recursive numbers(n) as (select 1 union all select n + 1 from numbers
+          where n < 4000000) select count(*) from numbers)`
+        const end = watched.db.selectNoFrom(numbers.as('count')).execute()
+        await setTimeout(LONG_READ_MS)
+        return { end }
+      },
       async close() {
         process.off('worker', watch)
         await watched.close()
       },
     }
   }
-  /** More than may wait for one thread. */
+  /** After this, a thread with one read is busy. */
+  const LONG_READ_MS = 60
   const MANY_READS = 20
 
   it('reads in the thread that writes while there is little to do, and never what is not committed', async () => {
-    const { store: watched, threads, countUsers, close } = await openWatched()
+    const { store: watched, threads, countUsers, readLong, close } = await openWatched()
     try {
       const start = await countUsers()
       await watched.db.transaction().execute(async trx => {
@@ -699,7 +708,13 @@ describe('the SQLite store', () => {
       assert.equal(threads.length, 1)
       const counts = await Promise.all(Array.from({ length: MANY_READS }, countUsers))
       assert.deepEqual([...new Set(counts)], [start + 1])
-      assert.ok(threads.length >= 2, 'many reads at once have a thread of their own')
+      assert.equal(threads.length, 1, 'many short reads at once are soon done')
+      const long = await readLong()
+      assert.equal(await countUsers(), start + 1)
+      assert.equal(threads.length, 2, 'a read that would wait for long has another thread')
+      // The second thread has two reads that were sent while it started.
+      await Promise.all([countUsers(), countUsers(), long.end])
+      assert.equal(threads.length, 2)
     } finally {
       await close()
     }
@@ -728,10 +743,11 @@ describe('the SQLite store', () => {
   })
 
   it('replaces threads that die, and loses only open transactions', async () => {
-    const { store: mortal, threads, countUsers, close } = await openWatched()
+    const { store: mortal, threads, countUsers, readLong, close } = await openWatched()
     const start = await countUsers()
-    await Promise.all(Array.from({ length: MANY_READS }, countUsers))
-    assert.ok(threads.length >= 2)
+    const long = await readLong()
+    await Promise.all([countUsers(), long.end])
+    assert.equal(threads.length, 2)
     const open = mortal.db.transaction().execute(async trx => {
       await makeUser(trx)
       await Promise.all(threads.map(thread => thread.terminate()))

@@ -53,6 +53,8 @@ function errorOf(task: ThreadTask, { message, errcode }: { message: string; errc
 const memoryOf = (task: ThreadTask) => ('batch' in task ? [task.batch.settled.buffer] : [])
 
 const LONG_TASK_MS = 10
+/** How long a thread takes to start. */
+const START_MS = 30
 const MAX_WAITING = 8
 
 /** No statement takes long on a file of this size. */
@@ -79,6 +81,8 @@ function startThread(options: ThreadOptions) {
   let onClosed = () => {}
   /** When the thread began with the oldest task. */
   let begunMs = 0
+  /** Since when the thread has had tasks all the time, not counting its start; undefined: it is starting. */
+  let busySinceMs: number | undefined
 
   worker.on('message', (response: ThreadResponse) => {
     if (response === 'closed') {
@@ -89,6 +93,7 @@ function startThread(options: ThreadOptions) {
     const caller = waiting.get(response.id)
     waiting.delete(response.id)
     begunMs = performance.now()
+    busySinceMs ??= begunMs
     if ('error' in response) caller?.reject(errorOf(caller.task, response.error))
     else caller?.resolve(response.result)
   })
@@ -110,14 +115,23 @@ function startThread(options: ThreadOptions) {
       new Promise<TaskResult>((resolve, reject) => {
         if (failure) return reject(failure)
         const id = nextId++
-        if (waiting.size === 0) begunMs = performance.now()
+        if (waiting.size === 0) {
+          begunMs = performance.now()
+          if (busySinceMs !== undefined) busySinceMs = begunMs
+        }
         waiting.set(id, { task, resolve, reject })
         send({ id, task }, memoryOf(task))
       }),
     load: () => waiting.size,
-    /** Whether further tasks would wait for long. */
+    /**
+     * Whether further tasks would wait for long, and longer than another thread takes to start: many short tasks that were sent at once
+     * are soon done.
+     */
     isBusy: () =>
-      waiting.size > MAX_WAITING || (waiting.size > 0 && performance.now() - begunMs > LONG_TASK_MS),
+      waiting.size > 0 &&
+      busySinceMs !== undefined &&
+      performance.now() - busySinceMs > START_MS &&
+      (waiting.size > MAX_WAITING || performance.now() - begunMs > LONG_TASK_MS),
     /** The thread has ended: it ran out of memory, or it was closed. */
     hasEnded: () => failure !== undefined,
     close: () =>
