@@ -44,6 +44,7 @@ const REQUEST = {
   isRepeatable: false,
 } as const
 const HELLO = `${OK}content-length: 5\r\n\r\nhello`
+const SMALL_READ_BYTES = 8_192
 const come = (what: string, is: () => boolean) => until(what, async () => (is() ? true : undefined))
 
 describe('a response', () => {
@@ -479,6 +480,29 @@ describe('a connection', () => {
     await new Promise(setImmediate)
     assert.equal(await exchange(true), 'hello')
     assert.equal(server.opened(), 2)
+  })
+
+  it('is not used at once by an exchange that has waited for it: bytes that follow the response are no response', async () => {
+    const server = await serve(async connection => {
+      for (let request = await connection.request(); request; request = await connection.request()) {
+        const name = request.head.split(' ')[1] as string
+        // The response fills the client's buffer, so that what follows it is read in the same turn.
+        const head = `${OK}content-length: ${SMALL_READ_BYTES - OK.length - 'content-length: 0000\r\n\r\n'.length}\r\n\r\n`
+        connection.socket.write(`${head}${name.padEnd(SMALL_READ_BYTES - head.length)}${HELLO}`)
+      }
+    })
+    const client = connectTo({ maxConnections: 1 })
+    const names = ['/a', '/b', '/c', '/d', '/e']
+    const results = await Promise.all(
+      names.map(path =>
+        fetchRaw(client, { ...server, ...REQUEST, path, readsSmall: true, isEndOfTurn: true }),
+      ),
+    )
+    assert.deepEqual(
+      results.map(({ body }) => body.trim()),
+      names,
+    )
+    assert.equal(server.opened(), names.length)
   })
 
   /** The first connection answers one request, then closes when it has received the second one. */

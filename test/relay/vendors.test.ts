@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../../simulator/formats/openai-images.ts'
 import { soundKind } from '../../src/media/audio/kind.ts'
 import { SPEECH_TYPES } from '../../src/media/speech-request.ts'
+import type { UpstreamRequest } from '../../src/relay/upstream/exchange.ts'
 import { send } from '../../src/relay/upstream/send.ts'
 import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
 import { type Json, type Replay, startReplay } from '../support/replay.ts'
@@ -548,4 +549,20 @@ it('several responses to one request together are at most as long as one may be'
   assert.deepEqual(await outcomeOf(10), { ...answer, body: Buffer.from('[12345,12345]') })
   const { kind } = await outcomeOf(9)
   assert.equal(kind, 'failure')
+})
+
+it('only the first of several bodies of one request are sent at the end of a turn', async () => {
+  const answer = { kind: 'buffered', status: 200, headers: {}, body: Buffer.from('1') } as const
+  const sent: (boolean | undefined)[] = []
+  const upstream = {
+    exchange({ isEndOfTurn }: UpstreamRequest) {
+      sent.push(isEndOfTurn)
+      return { outcome: Promise.resolve(answer), abort() {} }
+    },
+  }
+  const timeouts = { connectMs: 1, firstByteMs: 1, idleMs: 1, totalMs: 1 }
+  const ask = { url: new URL('http://a.example'), headers: {}, timeouts, isStream: false, isEndOfTurn: true }
+  const body = Array.from({ length: 6 }, (_, index) => Buffer.from(String(index)))
+  await send(upstream, { body }, ask).outcome
+  assert.deepEqual(sent, [true, true, true, true, false, false])
 })

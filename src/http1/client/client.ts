@@ -94,6 +94,8 @@ class PendingExchange implements ConnectionExchange, ClientExchange {
   connection: ClientConnection | undefined = undefined
   isOver = false
   isRepeated = false
+  /** Only when it begins at once: later it begins in the middle of a turn, when a connection has been read in part. */
+  isEndOfTurn: boolean
   readonly #client: ExchangeClient
 
   constructor(client: ExchangeClient, origin: Origin, request: ClientRequest, receiver: ResponseReceiver) {
@@ -101,6 +103,7 @@ class PendingExchange implements ConnectionExchange, ClientExchange {
     this.origin = origin
     this.request = request
     this.receiver = receiver
+    this.isEndOfTurn = request.isEndOfTurn === true
     this.head = writeRequestHead(request, origin, bodyBytesOf(request))
   }
 
@@ -118,10 +121,6 @@ class PendingExchange implements ConnectionExchange, ClientExchange {
 
   get readsSmall() {
     return this.request.readsSmall === true
-  }
-
-  get isEndOfTurn() {
-    return this.request.isEndOfTurn === true && !this.isRepeated
   }
 
   onEnd(): void {
@@ -225,6 +224,7 @@ export function createClient(options: ClientOptions) {
       }
       connection.close()
     }
+    exchange.isEndOfTurn = false
     if (open.size < maxConnections) connect(exchange)
     else waiting.push(exchange)
   }
@@ -301,6 +301,7 @@ export function createClient(options: ClientOptions) {
   ): void {
     if (exchange.isOver) return
     exchange.connection = undefined
+    exchange.isEndOfTurn = false
     const mayRepeat = !hasBytes && exchange.request.isRepeatable && !exchange.isRepeated
     if (isClosed || !isReused) fail(exchange, error)
     // The idle connection closed before the request was written.

@@ -56,6 +56,8 @@ function exchangeEach(
   let room = request.maxAnswerBytes ?? MAX_BUFFERED_BYTES
   let bad: UpstreamOutcome | undefined
   let next = 0
+  // The first bodies are sent at once, the others when a response ends.
+  const later = { ...request, isEndOfTurn: false }
 
   const abort = () => {
     for (const exchange of running) exchange.abort()
@@ -66,7 +68,7 @@ function exchangeEach(
       const index = next++
       const body = bodies[index]
       if (body === undefined) return
-      const exchange = upstream.exchange(request, body)
+      const exchange = upstream.exchange(index < CONCURRENCY ? request : later, body)
       running.add(exchange)
       const outcome = await exchange.outcome
       running.delete(exchange)
