@@ -21,7 +21,7 @@ export type Hold = {
   attempt(channelId: number, estimate: number): Promise<void>
   /** Records the cost of the part delivered so far, which the user pays if the process is killed. */
   progress(cost: number): void
-  /** Increases the hold; false if the user or the token has not enough quota left. */
+  /** Increases the hold; false if the user or the token has not enough quota left. Has no effect on a hold that has ended. */
   extend(amount: number): Promise<boolean>
   held(): number
   /** Returns the amount that user and token pay. Once it resolves, the last byte may be delivered. */
@@ -119,7 +119,12 @@ class RequestHold implements Hold {
   }
 
   extend(more: number): Promise<boolean> {
-    return this.#ledger.coverAndTake([this.#user, this.#token], more, () => this.#take(more))
+    // The caller may have computed the amount before the hold was settled.
+    if (this.#hasEnded || more <= 0) return Promise.resolve(true)
+    return this.#ledger.coverAndTake([this.#user, this.#token], more, () => {
+      // A stream does not wait for its extensions, so it may have been settled meanwhile. An ended hold never ends again.
+      if (!this.#hasEnded) this.#take(more)
+    })
   }
 
   held(): number {
@@ -206,6 +211,7 @@ class RequestHold implements Hold {
       balance.isUnlimited ? Number.MAX_SAFE_INTEGER : balance.free,
     )
     this.#take(Math.max(0, Math.min(cost - this.#amount, ...free)))
-    return this.#amount
+    // An extension that the stream did not wait for may have made the hold larger than the cost.
+    return Math.min(cost, this.#amount)
   }
 }

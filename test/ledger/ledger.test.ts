@@ -381,6 +381,76 @@ for (const engine of ENGINES) {
       assert.equal(JSON.parse(row?.other ?? '{}').overrun, 5 * UNIT)
     })
 
+    /** Leases only after `answer`, and until then as many as it is asked for wait. */
+    function heldBackLeases() {
+      const books = createBooks(gateway.db, engine)
+      const gate = Promise.withResolvers<void>()
+      let isHeldBack = false
+      return {
+        async lease(...args: Parameters<Books['lease']>): Promise<number> {
+          if (isHeldBack) await gate.promise
+          return books.lease(...args)
+        },
+        holdBack() {
+          isHeldBack = true
+        },
+        answer: gate.resolve,
+      }
+    }
+
+    for (const [name, quota, asked, cost, paid] of [
+      [
+        'is settled for more than it holds is charged its cost, and nothing for the extension',
+        23,
+        20,
+        20,
+        20,
+      ],
+      ['is settled for what its lease covers holds nothing afterwards', 10_000, 50, 15, 15],
+      ['is settled for what it holds holds nothing afterwards', 10_000, 50, 1, 1],
+      ['costs more than there is pays all that there is', 23, 20, 30, 23],
+    ] as const)
+      it(`a stream whose extension still waits for a lease and that ${name}`, async () => {
+        const { holdBack, answer, lease } = heldBackLeases()
+        const ledger = await open(nodeDir(), { lease })
+        const payer = await newPayer(quota, undefined)
+        const user = { kind: 'user', ownerId: payer.userId } as const
+        const hold = await ledger.hold(requestOf(payer, 1))
+        holdBack()
+        const extending = hold.extend(asked * UNIT)
+        const settling = settle(hold, cost)
+        answer()
+        assert.equal(await settling, paid * UNIT)
+        await extending
+        assert.equal(ledger.heldOf(user), 0)
+        await ledger.barrier()
+        assert.equal(await hold.extend(5 * UNIT), true)
+        assert.equal(ledger.heldOf(user), 0)
+        await ledger.close()
+        const { user: left, userUsed } = await quotasOf(payer)
+        assert.deepEqual([left, userUsed], [quota - paid, paid])
+        const { leases } = await gateway.db
+          .selectFrom('leases')
+          .select(row => row.fn.sum<number>('amount').as('leases'))
+          .where('owner_id', '=', payer.userId)
+          .where('kind', '=', 'user')
+          .executeTakeFirstOrThrow()
+        assert.equal(Number(leases), 0)
+        await mustVerify()
+      })
+
+    it('is not extended by a negative amount, which would create quota', async () => {
+      const ledger = await open(nodeDir())
+      const payer = await newPayer(100, undefined)
+      const hold = await ledger.hold(requestOf(payer, 10))
+      assert.equal(await hold.extend(-5 * UNIT), true)
+      assert.equal(hold.held(), 10 * UNIT)
+      await settle(hold, 8)
+      await ledger.close()
+      assert.equal((await quotasOf(payer)).user, 92)
+      await mustVerify()
+    })
+
     it('applies requests that are settled during a batch with the next interval, or at once for a read', async () => {
       const books = createBooks(gateway.db, engine)
       const sizes: number[] = []

@@ -762,6 +762,19 @@ describe('the SQLite store', () => {
     await assert.rejects(countUsers())
   })
 
+  for (const later of [0, 1, 2, 3])
+    it(`starts no thread for a read that begins ${later} microtasks after it is closed`, async () => {
+      const { threads, countUsers, readLong, close } = await openWatched()
+      await countUsers()
+      // The next read would start a thread.
+      const long = await readLong()
+      const closing = close()
+      for (let count = 0; count < later; count++) await undefined
+      // Whether the read has a result or an error, nothing is left open.
+      await Promise.allSettled([countUsers(), long.end, closing])
+      assert.equal(threads.length, 1)
+    })
+
   it('reports a file that its thread cannot open, and does not hang', async () => {
     const path = join(tmpdir(), 'sluice-no-such-directory', 'sluice.db')
     const nowhere = openStore({ engine: 'sqlite', path, fullSync: false })

@@ -205,9 +205,10 @@ export function createSqliteDialect({
 
     /** Starts another reader only when all are busy, because each takes some megabytes and 30 ms of CPU time. */
     const leastBusy = () => {
-      if (isWriterEnough()) return writer
+      // Nothing would end a thread that is started after `destroy`. The writer's thread reports that the store is closed.
+      if (isClosed || isWriterEnough()) return writer
       // A thread that has ended has no load and would always be selected.
-      if (!isClosed) readerThreads = readerThreads.filter(thread => !thread.hasEnded())
+      readerThreads = readerThreads.filter(thread => !thread.hasEnded())
       const [first = startReader(), ...others] = readerThreads
       const idlest = others.reduce((a, b) => (b.load() < a.load() ? b : a), first)
       return idlest.isBusy() && readerThreads.length < readers ? startReader() : idlest
