@@ -59,9 +59,13 @@ const ACCOUNTS: readonly AccountId[] = [
 
 type Answer = { readonly rid: string; readonly nodeId: string; readonly paid: number; readonly payer: Payer }
 
+const EXTENDED_SHARE = 0.04
+
 /** Runs a fleet with the faults of a seed. The same seed gives the same run. */
 export async function simulate(seed: number, bug: PlantedBug = {}) {
   const random = createRandom(seed * 7_919)
+  /** Of its own, so that the other faults of a seed do not depend on it. */
+  const streamRandom = createRandom(seed * 104_729 + 1)
   const below = (limit: number) => Math.floor(random() * limit)
   const pick = <T>(from: readonly T[]) => from[below(from.length)] as T
   /** Each seed has some kinds of faults only: a fault is not hidden by all the others. */
@@ -224,25 +228,33 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
     node: SimulatedNode,
     payer: Payer,
     { hold, rid }: { hold: Hold; rid: string },
-    amount: number,
+    { amount, isExtended }: { amount: number; isExtended: boolean },
   ): Promise<void> {
     const isOverrun = random() < 0.03
     const cost = isOverrun ? amount + below(amount) : below(amount + 1)
     const accounts = accountsOf(payer)
+    // What such a request takes from its lease meanwhile is not observed.
+    const isObserved = !isOverrun && !isExtended
     if (isOverrun) invariants.onOverrun(1)
-    else {
+    if (isObserved) {
       invariants.onRelease(node.id, accounts, amount)
       invariants.onSettle(rid, node.id, accounts, cost)
     }
     const paid = await hold.settle({ channelId: 1, cost, log: USAGE })
-    if (isOverrun) {
+    if (paid > cost) violate(`the request ${rid} cost ${cost}, and ${paid} was paid`)
+    if (!isObserved) {
       invariants.onRelease(node.id, accounts, amount)
       invariants.onSettle(rid, node.id, accounts, paid)
-      invariants.onOverrun(-1)
     }
+    if (isOverrun) invariants.onOverrun(-1)
     counts.answered += 1
     answeredRids.add(rid)
     answers.push({ rid, nodeId: node.id, paid, payer })
+  }
+
+  /** A stream extends its hold while it runs, and ends without waiting for that. */
+  function extend({ hold }: { readonly hold: Hold }, amount: number): void {
+    hold.extend(1 + Math.floor(streamRandom() * 3 * amount)).catch(() => {})
   }
 
   async function request(atMs: number): Promise<void> {
@@ -266,8 +278,14 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
         await node.wait(random() * (random() < 0.1 ? 6_000 : 1_500))
         if (random() < 0.3) hold.progress(below(amount))
         await node.wait(random() * 300)
+        const isExtended = streamRandom() < EXTENDED_SHARE
+        if (isExtended) {
+          invariants.onOverrun(1)
+          extend(held, amount)
+        }
         // The journal could not be written: the client gets an error, and the record is written later or lost.
-        await settle(node, payer, held, amount).catch(() => {})
+        await settle(node, payer, held, { amount, isExtended }).catch(() => {})
+        if (isExtended) invariants.onOverrun(-1)
       }
     }
     if (admission) admission.ticket.end(0)
