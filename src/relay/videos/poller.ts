@@ -243,6 +243,11 @@ export function createPoller(deps: VideoDeps, search: Search) {
         return 0
       }
       const closing = { closed_time: time, closed_by: SYSTEM, closed_as: 'charge', closed_reason: reason }
+      // First, because Root may be resolving it, too.
+      if (!(await closeSuspense(trx, suspense.id, closing))) {
+        await startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() })
+        return 0
+      }
       const outcome = await charge(trx, {
         userId: row.user_id,
         tokenId: row.token_id,
@@ -254,7 +259,6 @@ export function createPoller(deps: VideoDeps, search: Search) {
         time,
       })
       if (!outcome.isCharged) throw new NotCovered()
-      await closeSuspense(trx, suspense.id, closing)
       await insertLog(trx, {
         created_time: time,
         type: LOG_TYPE.consume,

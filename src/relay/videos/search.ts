@@ -7,14 +7,7 @@ import { factsIn } from './video-view.ts'
 
 type Lost = Pick<
   VideoRow,
-  | 'id'
-  | 'channel_id'
-  | 'sent_model'
-  | 'kind'
-  | 'parameters'
-  | 'created_time'
-  | 'access_sealed'
-  | 'upstream_id'
+  'id' | 'seq' | 'sent_model' | 'kind' | 'parameters' | 'created_time' | 'access_sealed' | 'upstream_id'
 >
 
 /** Searches the vendor's list of jobs for an unanswered submission, and assigns the match to it. Undefined: no match yet. */
@@ -34,6 +27,7 @@ export function createSearch({ db, engine, keyring, vendor }: VideoDeps) {
       sentTime: row.created_time,
     }
     const answer = await vendor.ask(dialect.find.call(sought), access, row.sent_model)
+    // A repetition may have been submitted while the vendor answered, and its job may be in the list: this is checked again.
     for (const id of dialect.find.ids(answer, sought)) {
       const isOurs = await transact(db, trx => claimUpstream(trx, engine, row, id))
       if (isOurs) return id

@@ -196,55 +196,61 @@ export async function progressVideo(
   return numUpdatedRows > 0n
 }
 
-/** Whether an identical job is being submitted to the same channel: its upstream job could be mistaken for this one's. */
-export async function isTwinSubmitting(
-  db: Db,
-  {
-    id,
-    channel_id,
-    sent_model,
-    parameters,
-  }: Pick<VideoRow, 'id' | 'channel_id' | 'sent_model' | 'parameters'>,
-): Promise<boolean> {
-  const twin = await db
+/** A job whose submission was not answered, as far as the search for it needs. */
+type Unanswered = Pick<VideoRow, 'id' | 'seq' | 'sent_model' | 'parameters'>
+
+const promptOf = ({ parameters }: Pick<VideoRow, 'parameters'>): unknown => JSON.parse(parameters).prompt
+
+/**
+ * Whether a job with the same prompt is being submitted: its upstream job could be mistaken for this one's. On any channel, because
+ * several may use one account of the provider, and whatever else it asks for, because providers do not list all of that.
+ */
+export async function isTwinSubmitting(db: Db, row: Unanswered): Promise<boolean> {
+  const submitting = await db
     .selectFrom('videos')
-    .select('id')
+    .select('parameters')
     .where('phase', '=', 'submitting')
-    .where('channel_id', '=', channel_id)
-    .where('sent_model', '=', sent_model)
-    .where('parameters', '=', parameters)
-    .where('id', '<>', id)
-    .limit(1)
-    .executeTakeFirst()
-  return twin !== undefined
+    .where('sent_model', '=', row.sent_model)
+    .where('id', '<>', row.id)
+    .execute()
+  const prompt = promptOf(row)
+  return submitting.some(other => promptOf(other) === prompt)
 }
 
-/** Assigns an upstream job to an unresolved job; false if it belongs to another job. Assignments are serialized. */
+/** A job that was submitted so long before an unanswered one does not have its upstream job. */
+const MAX_EARLIER_JOBS = 10_000
+
+/** Whether another job has this upstream job, on any channel. */
+async function isClaimed(trx: Trx, { id, seq }: Unanswered, upstreamId: string): Promise<boolean> {
+  // Matches more than the id, because `_` stands for any character. The list itself decides.
+  const pattern = `%${JSON.stringify(upstreamId).replaceAll('\\', '_')}%`
+  const others = await trx
+    .selectFrom('videos')
+    .select(['upstream_id', 'upstream_more'])
+    .where('seq', '>', seq - MAX_EARLIER_JOBS)
+    .where('id', '<>', id)
+    .where(row => row.or([row('upstream_id', '=', upstreamId), row('upstream_more', 'like', pattern)]))
+    .execute()
+  return others.some(
+    ({ upstream_id, upstream_more }) =>
+      upstream_id === upstreamId || (JSON.parse(upstream_more) as string[]).includes(upstreamId),
+  )
+}
+
+/** Assigns an upstream job to an unresolved job; false if it belongs to another job, or may. Assignments are serialized. */
 export async function claimUpstream(
   trx: Trx,
   engine: Engine,
-  { id, channel_id }: Pick<VideoRow, 'id' | 'channel_id'>,
+  row: Unanswered,
   upstreamId: string,
 ): Promise<boolean> {
   if (engine === 'postgres') await sql`select pg_advisory_xact_lock(hashtext(${upstreamId}))`.execute(trx)
-  const other = await trx
-    .selectFrom('videos')
-    .select(['id', 'upstream_more'])
-    .where('channel_id', '=', channel_id)
-    .where('id', '<>', id)
-    .where(row =>
-      row.or([
-        row('upstream_id', '=', upstreamId),
-        row('upstream_more', 'like', `%${JSON.stringify(upstreamId).replace(/[\\%_]/g, '')}%`),
-      ]),
-    )
-    .limit(1)
-    .executeTakeFirst()
-  if (other) return false
+  // In this order: a job that is not submitting any more has its upstream job.
+  if ((await isTwinSubmitting(trx, row)) || (await isClaimed(trx, row, upstreamId))) return false
   const { numUpdatedRows } = await trx
     .updateTable('videos')
     .set({ upstream_id: upstreamId })
-    .where('id', '=', id)
+    .where('id', '=', row.id)
     .where('phase', 'in', ['submitting', 'doubt'])
     .executeTakeFirst()
   return numUpdatedRows > 0n
