@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { usdText } from '../../src/domain/money.ts'
 import { type EngineName, oneEngine } from '../support/gateway.ts'
 import { createDatabase } from '../support/postgres.ts'
 import { newDirectory, type Server, type ServerOptions, startServer, until } from '../support/process.ts'
@@ -16,7 +20,7 @@ async function newGround(engine: EngineName, env: Readonly<Record<string, string
 }
 
 /** A model that the simulator serves, and a token for it. */
-async function furnish({ api }: Server, simulator: Simulator, model: string): Promise<string> {
+async function furnish({ api }: Server, simulator: Pick<Simulator, 'url'>, model: string): Promise<string> {
   const channel = { name: model, type: 1, key: PROVIDER_KEY, base_url: simulator.url, models: [model] }
   const made = [
     await api('POST', '/api/channel/', { mode: 'single', channel }),
@@ -50,6 +54,58 @@ for (const engine of oneEngine('postgres')) {
       simulators.push(simulator)
       return simulator
     }
+
+    it('are charged for the video that is found, and the others of the request stay in suspense', async () => {
+      const jobs: { readonly id: string; readonly [field: string]: unknown }[] = []
+      let submissions = 0
+      const provider = createServer(async (request, response) => {
+        for await (const _chunk of request);
+        response.setHeader('content-type', 'application/json')
+        const job = jobs.find(({ id }) => request.url?.includes(id))
+        if (job) return void response.end(JSON.stringify({ ...job, status: 'completed' }))
+        if (request.method !== 'POST') return void response.end(JSON.stringify({ data: jobs }))
+        submissions += 1
+        // Only the first of the four calls is answered, and creates a job.
+        if (submissions > 1) return
+        const created_at = Math.floor(Date.now() / 1000)
+        const facts = { object: 'video', status: 'queued', model: 'sora-2', prompt: 'four' }
+        jobs.push({ id: 'video_1', ...facts, created_at, seconds: '4', size: '1280x720' })
+        response.end(JSON.stringify(jobs[0]))
+      })
+      provider.listen(0, '127.0.0.1')
+      await once(provider, 'listening')
+      const { port } = provider.address() as AddressInfo
+      const ground = await newGround(engine, {})
+      server = await startServer(ground)
+      const model = 'sora-2'
+      const token = await furnish(server, { url: `http://127.0.0.1:${port}` }, model)
+      const asked = server.api('POST', '/v1/videos', { model, prompt: 'four', n: 4 }, { token })
+      await until('the second call', async () => submissions > 1 || undefined)
+      // The response to the first one is in the journal by then.
+      await delay(200)
+      await server.kill()
+      await asked.catch(() => {})
+      server = await startServer(ground)
+      const { api } = server
+      const charged = await until('the charge', async () => {
+        const { body } = await api('GET', '/api/ledger/suspense?p=1&page_size=10')
+        return body.data?.total === 2 ? body.data.items : undefined
+      })
+      const PRICE = 1_000_000
+      assert.deepEqual(
+        charged.map(({ cost, closed_as }: { cost: string; closed_as: string | null }) => [cost, closed_as]),
+        [
+          [usdText(3 * PRICE), null],
+          [usdText(PRICE), 'charge'],
+        ],
+      )
+      const { body } = await api('GET', '/api/user/self')
+      assert.equal(body.data.used_quota, PRICE / 2_000)
+      provider.closeAllConnections()
+      provider.close()
+      await server.kill()
+      server = undefined
+    })
 
     it('continue where they were, and a repeated request gets its first response', async () => {
       const simulator = await newSimulator()

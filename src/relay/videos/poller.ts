@@ -10,7 +10,7 @@ import {
 import { AnswerError } from '../../media/dialect.ts'
 import type { UpstreamJob, VideoDialect, VideoState } from '../../media/video.ts'
 import { charge } from '../../store/books/accounts.ts'
-import { closeSuspense } from '../../store/books/suspense.ts'
+import { closeSuspense, leaveOpen } from '../../store/books/suspense.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import { transact } from '../../store/engine/store.ts'
 import {
@@ -31,7 +31,7 @@ import type { VideoDeps } from './deps.ts'
 import type { Search } from './search.ts'
 import { LOST } from './suspense.ts'
 import { openAccess, secretsOf, type VendorAccess, VendorError, videoDialect } from './vendor.ts'
-import type { StoredResult } from './video-view.ts'
+import { factsIn, type StoredResult } from './video-view.ts'
 
 const TICK_MS = 1_000
 /** Concurrent polls, in total and per channel: a provider that does not answer must not delay the jobs of others. */
@@ -230,6 +230,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
     }
   }
 
+  /** Of a request for several videos, the search finds the job of one call. What the other calls may have cost stays in suspense. */
+  function costOfFirstCall(row: VideoRow): number {
+    const { n } = factsIn(row)
+    const access = openAccess(keyring, row.id, row.access_sealed)
+    const { most = 1 } = (access && videoDialect(access.provider, row.sent_model)) ?? {}
+    return Math.ceil((row.estimate * Math.min(n, most)) / n)
+  }
+
   /** Charges the suspense of a job that was found after its hold was released, as Root would decide. */
   async function chargeFound(row: VideoRow): Promise<void> {
     await deps.flushAndReturn({ kind: 'user', ownerId: row.user_id })
@@ -244,15 +252,18 @@ export function createPoller(deps: VideoDeps, search: Search) {
       }
       const closing = { closed_time: time, closed_by: SYSTEM, closed_as: 'charge', closed_reason: reason }
       // First, because Root may be resolving it, too.
-      if (!(await closeSuspense(trx, suspense.id, closing))) {
+      const closed = await closeSuspense(trx, suspense.id, closing)
+      if (!closed) {
         await startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() })
         return 0
       }
+      const amount = Math.min(closed.amount, costOfFirstCall(row))
+      if (amount < closed.amount) await leaveOpen(trx, closed, amount)
       const outcome = await charge(trx, {
         userId: row.user_id,
         tokenId: row.token_id,
         channelId: row.channel_id,
-        amount: suspense.amount,
+        amount,
         requestId: row.request_id,
         actor: SYSTEM,
         reason,
@@ -267,13 +278,13 @@ export function createPoller(deps: VideoDeps, search: Search) {
         token_name: row.token_name,
         channel_id: row.channel_id,
         model_name: row.model,
-        cost: suspense.amount,
+        cost: amount,
         content: reason,
         request_id: row.request_id,
         other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
-      await startResolvedVideo(trx, row.id, { cost: suspense.amount, nowMs: nowMs() })
-      return suspense.amount
+      await startResolvedVideo(trx, row.id, { cost: amount, nowMs: nowMs() })
+      return amount
     }).catch(error => {
       if (error instanceof NotCovered) return undefined
       throw error

@@ -22,3 +22,25 @@ export const closeSuspense = (trx: Trx, id: number, closing: Closing): Promise<S
 
 export const findSuspense = (db: Db, id: number): Promise<SuspenseRow | undefined> =>
   db.selectFrom('suspense').selectAll().where('id', '=', id).executeTakeFirst()
+
+/** Reduces a charge that was just closed to an amount, and leaves the rest of it open, as a charge of its own. */
+export async function leaveOpen(trx: Trx, closed: SuspenseRow, amount: number): Promise<void> {
+  const { time, request_id, user_id, token_id, channel_id, reason } = closed
+  await trx.updateTable('suspense').set({ amount }).where('id', '=', closed.id).execute()
+  await trx
+    .insertInto('suspense')
+    .values({
+      time,
+      request_id,
+      user_id,
+      token_id,
+      channel_id,
+      amount: closed.amount - amount,
+      reason,
+      closed_time: null,
+      closed_by: null,
+      closed_as: null,
+      closed_reason: null,
+    })
+    .execute()
+}
