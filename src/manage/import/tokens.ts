@@ -8,7 +8,7 @@ import { openAccounts } from '../../store/books/opening.ts'
 import { statesOfRows } from '../../store/engine/row-states.ts'
 import type { ImportRow } from '../../store/engine/schema.ts'
 import { transact } from '../../store/engine/store.ts'
-import { findImports, saveImports } from '../../store/records/imports.ts'
+import { findImport, findImports, saveImports } from '../../store/records/imports.ts'
 import {
   findTokenDigests,
   findTokensById,
@@ -144,42 +144,46 @@ export async function importTokens(
     for (const [index, token] of tokens.entries()) ids.set(token.sourceId, created[index] as number)
   }
 
-  async function update(
-    token: SourceToken,
-    row: ImportRow,
-    here: TokenWithAccount | undefined,
-  ): Promise<void> {
-    if (!here) return skip(token, 'was deleted here and stays deleted')
+  /** What an import changes in a token: the difference of its quota, and the fields that changed in the source only. */
+  function decide(token: SourceToken, row: ImportRow, here: TokenWithAccount) {
     const last = stateOf(row)
-    if (last.anchor !== lookupOf(token)) return skip(token, 'has another value there than at the last import')
     const sourceFields = fieldsOf(token)
     const { changed, conflicting } = compareFields(last.fields ?? {}, sourceFields, fieldsHere(here), digest)
-    if (conflicting.length > 0)
-      notes.note(
-        'token',
-        token.label,
-        `was changed here and there: ${conflicting.join(', ')}; what is here stays`,
-      )
     const { nanos, missing } = amountDifference(token, last, { ...here, held: 0 })
-    if (missing > 0) notes.note('token', token.label, missingMessage(missing))
-    const isSame = changed.length === 0 && nanos === 0
-    notes.count('tokens', isSame ? 'unchanged' : 'changed')
-    if (isDry) return
-    const state = stateFor(token, (last.nanos ?? 0) + nanos)
-    if (isSame && JSON.stringify(state) === row.state) return
     const change: TokenChange & { unlimited?: number } = Object.fromEntries(
       changed.map(name => [name, sourceFields[name]]),
     )
-    const { unlimited, ...columns } = change
-    const account = { kind: 'token', ownerId: here.id } as const
-    await transact(db, async trx => {
+    return {
+      last,
+      here,
+      changed,
+      conflicting,
+      change,
+      nanos,
+      missing,
+      isSame: changed.length === 0 && nanos === 0,
+      isBooked: true,
+      state: stateFor(token, (last.nanos ?? 0) + nanos),
+    }
+  }
+  type Decision = ReturnType<typeof decide>
+
+  /** Writes what the import changes. Undefined if the token was deleted here. */
+  const write = (token: SourceToken, { source_id, target_id }: ImportRow): Promise<Decision | undefined> =>
+    transact(db, async trx => {
+      const account = { kind: 'token', ownerId: target_id } as const
       await lockAccount(trx, account)
+      // Read again: another machine that imports the same source may have booked the difference.
+      const row = await findImport(trx, { source, kind: 'token', source_id })
+      const [here] = await findTokensById(trx, [target_id])
+      if (!here) return undefined
+      const decision = decide(token, row, here)
+      const { last, changed, change, nanos, isSame, state } = decision
+      const { unlimited, ...columns } = change
       await updateToken(trx, here.id, columns)
       if (unlimited !== undefined) await setUnlimited(trx, account, unlimited === 1)
       const booking = { kind: 'limit', userId: here.user_id, tokenId: here.id, nanos } as const
       const isBooked = nanos === 0 || (await bookDifference(trx, context, booking))
-      if (!isBooked)
-        notes.note('token', token.label, 'the difference of its quota exceeds the maximum of an account')
       const newState = isBooked ? state : { ...state, nanos: last.nanos ?? 0 }
       await saveImports(trx, [
         importRow(context, 'token', { sourceId: token.sourceId, targetId: here.id, state: newState }),
@@ -190,8 +194,31 @@ export async function importTokens(
           target: `token:${here.id}`,
           after: { fields: changed, nanos: isBooked ? nanos : 0 },
         })
+      return { ...decision, isBooked }
     })
-    if (!isSame) await context.announce([`token:${here.id}`])
+
+  function report(token: SourceToken, { conflicting, missing, isSame, isBooked }: Decision): void {
+    const note = (message: string) => notes.note('token', token.label, message)
+    if (conflicting.length > 0)
+      note(`was changed here and there: ${conflicting.join(', ')}; what is here stays`)
+    if (missing > 0) note(missingMessage(missing))
+    if (!isBooked) note('the difference of its quota exceeds the maximum of an account')
+    notes.count('tokens', isSame ? 'unchanged' : 'changed')
+  }
+
+  async function update(
+    token: SourceToken,
+    row: ImportRow,
+    here: TokenWithAccount | undefined,
+  ): Promise<void> {
+    if (here && stateOf(row).anchor !== lookupOf(token))
+      return skip(token, 'has another value there than at the last import')
+    let decision = here && decide(token, row, here)
+    const isWritten = decision?.isSame && JSON.stringify(decision.state) === row.state
+    if (decision && !isDry && !isWritten) decision = await write(token, row)
+    if (!decision) return skip(token, 'was deleted here and stays deleted')
+    report(token, decision)
+    if (!isDry && !decision.isSame) await context.announce([`token:${decision.here.id}`])
   }
 
   /** Tokens that the source no longer has: a key that was deleted there must not stay valid here. */
@@ -208,8 +235,9 @@ export async function importTokens(
       )
       if (isDry) continue
       await transact(db, async trx => {
+        await lockAccount(trx, { kind: 'token', ownerId: here.id })
         await updateToken(trx, here.id, { status: TOKEN_STATUS.disabled })
-        const state = { ...stateOf(row), isGone: true }
+        const state = { ...stateOf(await findImport(trx, row)), isGone: true }
         await saveImports(trx, [
           importRow(context, 'token', { sourceId: row.source_id, targetId: here.id, state }),
         ])

@@ -8,7 +8,7 @@ import { statesOfRows } from '../../store/engine/row-states.ts'
 import type { ImportRow } from '../../store/engine/schema.ts'
 import { type Trx, transact } from '../../store/engine/store.ts'
 import { deleteAccessToken, findAccessToken, insertAccessToken } from '../../store/records/access-tokens.ts'
-import { findImports, saveImports } from '../../store/records/imports.ts'
+import { findImport, findImports, saveImports } from '../../store/records/imports.ts'
 import { endSessions } from '../../store/records/sessions.ts'
 import {
   findUsersById,
@@ -171,37 +171,41 @@ export async function importUsers(
     for (const [index, user] of users.entries()) ids.set(user.sourceId, created[index] as number)
   }
 
-  /** Books the difference of the source, and takes over the fields that changed there only. */
-  async function update(user: SourceUser, row: ImportRow, here: UserWithAccount | undefined): Promise<void> {
-    if (!here) {
-      notes.count('users', 'skipped')
-      notes.note('user', user.label, 'was deleted here and stays deleted')
-      ids.delete(user.sourceId)
-      return
-    }
+  /** What an import changes in a user: the difference of its quota, and the fields that changed in the source only. */
+  function decide(user: SourceUser, row: ImportRow, here: UserWithAccount) {
     const last = stateOf(row)
-    if (last.fields?.name !== digestFields({ name: user.name }, digest).name)
-      notes.note('user', user.label, `was renamed there; its name here stays ${quoted(here.username)}`)
     const sourceFields = { ...fieldsOf(user), display_name: user.displayName || here.display_name }
     const { changed, conflicting } = compareFields(last.fields ?? {}, sourceFields, fieldsHere(here), digest)
-    if (conflicting.length > 0)
-      notes.note(
-        'user',
-        user.label,
-        `was changed here and there: ${conflicting.join(', ')}; what is here stays`,
-      )
     const { nanos, missing } = amountDifference(user, last, here)
-    if (missing > 0) notes.note('user', user.label, missingMessage(missing))
-    const isSame = changed.length === 0 && nanos === 0
-    notes.count('users', isSame ? 'unchanged' : 'changed')
-    const state = stateFor(user, (last.nanos ?? 0) + nanos)
-    if (isDry || (isSame && JSON.stringify(state) === row.state && isAccessSame(user))) return
     const change: UserChange & { unlimited?: number } = Object.fromEntries(
       changed.map(name => [name, sourceFields[name]]),
     )
-    const { unlimited, ...columns } = change
-    await transact(db, async trx => {
-      await lockAccount(trx, { kind: 'user', ownerId: here.id })
+    return {
+      last,
+      here,
+      changed,
+      conflicting,
+      change,
+      nanos,
+      missing,
+      isSame: changed.length === 0 && nanos === 0,
+      isBooked: true,
+      state: stateFor(user, (last.nanos ?? 0) + nanos),
+    }
+  }
+  type Decision = ReturnType<typeof decide>
+
+  /** Writes what the import changes. Undefined if the user was deleted here. */
+  const write = (user: SourceUser, { source_id, target_id }: ImportRow): Promise<Decision | undefined> =>
+    transact(db, async trx => {
+      await lockAccount(trx, { kind: 'user', ownerId: target_id })
+      // Read again: another machine that imports the same source may have booked the difference.
+      const row = await findImport(trx, { source, kind: 'user', source_id })
+      const [here] = await findUsersById(trx, [target_id])
+      if (!here) return undefined
+      const decision = decide(user, row, here)
+      const { last, changed, change, nanos, isSame, state } = decision
+      const { unlimited, ...columns } = change
       if (Object.keys(columns).length > 0) await updateUser(trx, here, columns)
       if (columns.password_hash !== undefined || columns.status === DISABLED)
         await endSessions(trx, here.id, now())
@@ -209,12 +213,6 @@ export async function importUsers(
         await setUnlimited(trx, { kind: 'user', ownerId: here.id }, unlimited === 1)
       const isBooked =
         nanos === 0 || (await bookDifference(trx, context, { kind: 'grant', userId: here.id, nanos }))
-      if (!isBooked)
-        notes.note(
-          'user',
-          user.label,
-          'the difference of its quota cannot be booked now; run the import again',
-        )
       const newState = isBooked ? state : { ...state, nanos: last.nanos ?? 0 }
       if (JSON.stringify(newState) !== row.state)
         await saveImports(trx, [
@@ -227,8 +225,33 @@ export async function importUsers(
           target: `user:${here.id}`,
           after: { fields: changed, nanos: isBooked ? nanos : 0 },
         })
+      return { ...decision, isBooked }
     })
-    if (!isSame) await context.announce([`user:${here.id}`])
+
+  function report(user: SourceUser, { last, here, conflicting, missing, isSame, isBooked }: Decision): void {
+    const note = (message: string) => notes.note('user', user.label, message)
+    if (last.fields?.name !== digestFields({ name: user.name }, digest).name)
+      note(`was renamed there; its name here stays ${quoted(here.username)}`)
+    if (conflicting.length > 0)
+      note(`was changed here and there: ${conflicting.join(', ')}; what is here stays`)
+    if (missing > 0) note(missingMessage(missing))
+    if (!isBooked) note('the difference of its quota cannot be booked now; run the import again')
+    notes.count('users', isSame ? 'unchanged' : 'changed')
+  }
+
+  /** Books the difference of the source, and takes over the fields that changed there only. */
+  async function update(user: SourceUser, row: ImportRow, here: UserWithAccount | undefined): Promise<void> {
+    let decision = here && decide(user, row, here)
+    const isWritten = decision?.isSame && JSON.stringify(decision.state) === row.state && isAccessSame(user)
+    if (decision && !isDry && !isWritten) decision = await write(user, row)
+    if (!decision) {
+      notes.count('users', 'skipped')
+      notes.note('user', user.label, 'was deleted here and stays deleted')
+      ids.delete(user.sourceId)
+      return
+    }
+    report(user, decision)
+    if (!isDry && !decision.isSame) await context.announce([`user:${decision.here.id}`])
   }
 
   /** Users that the source no longer has: they must not stay able to sign in here only because of the import. */
@@ -236,16 +259,16 @@ export async function importUsers(
     const gone = [...imported.values()].filter(row => !seenIds.has(row.source_id) && !stateOf(row).isGone)
     for (const row of gone) {
       const [here] = await findUsersById(db, [row.target_id])
-      const last = stateOf(row)
       const label = `user ${row.source_id}`
       if (!here || here.status === DISABLED) continue
       notes.count('users', 'changed')
       notes.note('user', label, `was deleted there; the user ${quoted(here.username)} becomes disabled here`)
       if (isDry) continue
       await transact(db, async trx => {
+        await lockAccount(trx, { kind: 'user', ownerId: here.id })
         await updateUser(trx, here, { status: DISABLED })
         await endSessions(trx, here.id, now())
-        const state = { ...last, isGone: true }
+        const state = { ...stateOf(await findImport(trx, row)), isGone: true }
         await saveImports(trx, [
           importRow(context, 'user', { sourceId: row.source_id, targetId: here.id, state }),
         ])

@@ -16,6 +16,19 @@ export async function findImports(db: Db, source: string, kind: ImportKind): Pro
   return new Map(rows.map(row => [row.source_id, row]))
 }
 
+/** One imported row. An import decides by it in the transaction that writes: another machine may import the same source. */
+export const findImport = (
+  trx: Trx,
+  { source, kind, source_id }: Pick<ImportRow, 'source' | 'kind' | 'source_id'>,
+): Promise<ImportRow> =>
+  trx
+    .selectFrom('imports')
+    .selectAll()
+    .where('source', '=', source)
+    .where('kind', '=', kind)
+    .where('source_id', '=', source_id)
+    .executeTakeFirstOrThrow()
+
 export async function saveImports(trx: Trx, rows: readonly ImportRow[]): Promise<void> {
   for (const chunk of chunksOf(rows, CHUNK))
     await trx
