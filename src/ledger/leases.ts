@@ -25,6 +25,10 @@ export type LeasedBalance = {
   unacknowledged: LeaseChange | undefined
   /** Counts changes of the account in the store. */
   version: number
+  /** Counts refreshes. */
+  refreshes: number
+  /** The refresh that set `isUnlimited`; 0 if none has. */
+  appliedRefresh: number
   /** Counts how often the free part of the lease was withdrawn. */
   withdrawals: number
   /** Until then this node leases only what it needs, because another node needed the free part. */
@@ -94,6 +98,8 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
   lastChange: undefined,
   unacknowledged: undefined,
   version: 0,
+  refreshes: 0,
+  appliedRefresh: 0,
   withdrawals: 0,
   lowUntilMs: Number.NEGATIVE_INFINITY,
   counters: { spent: 0, largestHold: 0 },
@@ -369,8 +375,14 @@ export function createLeases(deps: LeasesDeps) {
       const balance = balances.get(keyOf(account)) ?? (await opening.get(keyOf(account)))
       if (!balance) return
       invalidate(balance)
+      balance.refreshes += 1
+      const refreshNumber = balance.refreshes
       const row = await find(account)
-      if (row) balance.isUnlimited = row.isUnlimited
+      // Refreshes may overlap: a read that began earlier can end later, with an older state.
+      if (row && refreshNumber > balance.appliedRefresh) {
+        balance.isUnlimited = row.isUnlimited
+        balance.appliedRefresh = refreshNumber
+      }
       await balance.leaseRequest?.catch(() => false)
       // A lease request that ran during the change has completed by now, so its grant is withdrawn too.
       await change(balance, () => invalidate(balance))

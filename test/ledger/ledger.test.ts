@@ -224,6 +224,44 @@ describe('a lease', () => {
     assert.deepEqual([balance.surplus, requested.length], [0, before + 1])
   })
 
+  it('takes the unlimited state from the newest refresh if an older one reads the store more slowly', async () => {
+    const reads: ((row: { isUnlimited: boolean }) => void)[] = []
+    const leases = createLeases({
+      find: () => new Promise(resolve => reads.push(resolve)),
+      lease: async (_account, want) => want,
+      returnToStore: async () => {},
+      setLease: async (_account, amount) => amount,
+      outageMs: 0,
+      nextChangeNumber: () => 1,
+      nowMs: () => 0,
+    })
+    const opened = leases.open(account)
+    reads[0]?.({ isUnlimited: false })
+    const balance = await opened
+    assert.ok(balance)
+
+    const stale = leases.refresh(account)
+    await nextTurn()
+    const newest = leases.refresh(account)
+    await nextTurn()
+    reads[2]?.({ isUnlimited: false })
+    await newest
+    reads[1]?.({ isUnlimited: true })
+    await stale
+    assert.equal(balance.isUnlimited, false, 'the older read does not count')
+
+    const first = leases.refresh(account)
+    await nextTurn()
+    const second = leases.refresh(account)
+    await nextTurn()
+    // The first refresh ends while the second one still reads: the second one sets the state.
+    reads[3]?.({ isUnlimited: false })
+    await first
+    reads[4]?.({ isUnlimited: true })
+    await second
+    assert.equal(balance.isUnlimited, true, 'the newest read always counts')
+  })
+
   it('whose return was not acknowledged is returned again with the same number, and cannot be spent', async () => {
     const { leases, balance, returned } = await leasedBalance()
     const first = assert.rejects(leases.returnIdle(account), /unreachable/)
