@@ -353,7 +353,13 @@ for (const engine of oneEngine('sqlite')) {
         doubts.map(({ amount }) => Number(amount)),
         [500_000_000],
       )
-      assert.equal((await relay.api('POST', `/api/video/${id}/refund`, { reason: 'x' })).status, 409)
+      const refund = () => relay.api('POST', `/api/video/${id}/refund`, { reason: 'x' })
+      assert.equal((await refund()).status, 409)
+      const resolution = { action: 'charge', reason: 'the provider billed it' }
+      await relay.must(relay.gateway.api('POST', `/api/ledger/suspense/${doubts[0]?.id}`, resolution))
+      assert.equal(await relay.usedBy(tokenId), 250_000)
+      assert.deepEqual([(await refund()).status, (await refund()).status], [200, 409])
+      assert.equal(await relay.usedBy(tokenId), 0)
     })
 
     it('fail over only if the first channel has not accepted them', async () => {

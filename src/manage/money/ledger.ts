@@ -5,6 +5,7 @@ import { charge } from '../../store/books/accounts.ts'
 import { listEntries, readLedgerHealth } from '../../store/books/entries.ts'
 import { closeSuspense, findSuspense, listSuspense } from '../../store/books/suspense.ts'
 import type { EntryRow, SuspenseRow } from '../../store/engine/schema.ts'
+import { addVideoCost } from '../../store/records/videos.ts'
 import { insertLog, LOG_TYPE } from '../../store/usage/logs.ts'
 import type { ledgerContract } from '../contract/ledger.ts'
 import type { Handlers } from '../server/call.ts'
@@ -88,6 +89,11 @@ export function createLedgerHandlers({
         })
         if (!closed) throw new Refusal('conflict', 'This charge is already resolved.')
         if (body.action === 'charge') {
+          await addVideoCost(trx, {
+            userId: closed.user_id,
+            requestId: closed.request_id,
+            amount: closed.amount,
+          })
           const outcome = await charge(trx, {
             userId: closed.user_id,
             tokenId: closed.token_id,

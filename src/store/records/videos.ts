@@ -256,7 +256,7 @@ export async function claimUpstream(
   return numUpdatedRows > 0n
 }
 
-/** Starts an unresolved job whose upstream job was found after its hold had ended. */
+/** Starts an unresolved job whose upstream job was found after its hold had ended. `cost` is what is charged for it now. */
 export async function startResolvedVideo(
   trx: Trx,
   id: string,
@@ -264,11 +264,30 @@ export async function startResolvedVideo(
 ): Promise<void> {
   await trx
     .updateTable('videos')
-    .set({ phase: 'running', cost, answer: null, next_poll_ms: nowMs, lease_until_ms: 0 })
+    .set(row => ({
+      phase: 'running',
+      // Root may have charged the suspense before.
+      cost: row('cost', '+', cost),
+      answer: null,
+      next_poll_ms: nowMs,
+      lease_until_ms: 0,
+    }))
     .where('id', '=', id)
     .where('phase', '=', 'doubt')
     .execute()
 }
+
+type LateCharge = { readonly userId: number; readonly requestId: string; readonly amount: number }
+
+/** Adds a charge from suspense to the job's cost, which a refund returns. A refunded job keeps the cost that was refunded. */
+export const addVideoCost = async (trx: Trx, { userId, requestId, amount }: LateCharge): Promise<void> =>
+  void (await trx
+    .updateTable('videos')
+    .set(row => ({ cost: row('cost', '+', amount) }))
+    .where('user_id', '=', userId)
+    .where('request_id', '=', requestId)
+    .where('refunded_time', 'is', null)
+    .execute())
 
 /** The open suspense entries of a request. */
 export const suspenseOfRequest = (trx: Trx, requestId: string) =>
