@@ -35,12 +35,14 @@ function unresolvedAttempts({
 /**
  * The settlement of a request that a killed process left open. Undefined if it was never sent: its hold is released. If it
  * was sent and nothing was delivered, the user pays nothing and the estimate becomes an unresolved charge. If a part was
- * delivered, the user pays for that part.
+ * delivered, the user pays for that part, up to the first hold; the rest is overrun.
  */
 function endingOf({ open, attempts, progress }: UnfinishedRequest, nowMs: number): SettleRecord | undefined {
   const last = attempts.at(-1)
   if (!last) return undefined
-  const cost = Math.min(progress ?? 0, open.amount)
+  const delivered = progress ?? 0
+  // The journal has no extensions of the hold, so what they covered is not charged.
+  const cost = Math.min(delivered, open.amount)
   const doubts = unresolvedAttempts({ open, attempts, progress })
   return {
     kind: 'settle',
@@ -50,7 +52,7 @@ function endingOf({ open, attempts, progress }: UnfinishedRequest, nowMs: number
     tokenId: open.tokenId,
     channelId: last.channelId,
     cost,
-    overrun: 0,
+    overrun: delivered - cost,
     userLeased: Math.min(cost, open.userLeased),
     tokenLeased: Math.min(cost, open.tokenLeased),
     doubts: doubts.map(({ channelId, estimate }) => ({

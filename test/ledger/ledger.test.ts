@@ -692,6 +692,29 @@ for (const engine of ENGINES) {
       await mustVerify()
     })
 
+    it('records the cost of an interrupted stream above its first hold as overrun', async () => {
+      const node = nodeDir()
+      const killed = await open(node)
+      const payer = await newPayer(10_000, 10_000)
+      const hold = await killed.hold(requestOf(payer, 10))
+      await hold.attempt(1, UNIT)
+      assert.equal(await hold.extend(90 * UNIT), true)
+      hold.progress(60 * UNIT)
+      await nextTurn()
+      await nextTurn()
+
+      const next = await open(node)
+      await next.close()
+      assert.equal((await quotasOf(payer)).userUsed, 10)
+      const row = await gateway.db
+        .selectFrom('logs')
+        .select(['cost', 'other'])
+        .where('user_id', '=', payer.userId)
+        .executeTakeFirstOrThrow()
+      assert.deepEqual([Number(row.cost), JSON.parse(row.other).overrun], [10 * UNIT, 50 * UNIT])
+      await mustVerify()
+    })
+
     it('writes an entry and a usage row of each request, whatever the size of the batch', async () => {
       const ledger = await open(nodeDir())
       const payer = await newPayer(1_000, 1_000)
