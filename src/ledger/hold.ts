@@ -179,8 +179,8 @@ class RequestHold implements Hold {
 
   #take(more: number): void {
     const { leases } = this.#ledger
-    this.#userLeased += leases.take(this.#user, more)
-    this.#tokenLeased += leases.take(this.#token, more)
+    this.#userLeased += leases.extend(this.#user, more)
+    this.#tokenLeased += leases.extend(this.#token, more)
     this.#amount += more
   }
 

@@ -12,6 +12,8 @@ export type LeasedBalance = {
   surplus: number
   /** Held by running requests. */
   held: number
+  /** The number of these requests. A request may hold 0 and extend its hold later. */
+  holds: number
   /** The part of it that was taken from the lease. */
   leasedHolds: number
   /** The part of that which the store does not know any more, because it has lost the lease. Ending holds reduce it. */
@@ -91,6 +93,7 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
   free: 0,
   surplus: 0,
   held: 0,
+  holds: 0,
   leasedHolds: 0,
   lostHolds: 0,
   lastUsedMs,
@@ -293,20 +296,27 @@ export function createLeases(deps: LeasesDeps) {
     await change(balance, () => withdraw(balance))
   }
 
+  /** Extends a hold and returns the part of the amount that was taken from the lease. */
+  function extend(balance: LeasedBalance, amount: number): number {
+    const leased = balance.isUnlimited ? 0 : amount
+    // The time of the last use is not set: `open` has set it, and a balance with a hold is not idle.
+    balance.held += amount
+    balance.leasedHolds += leased
+    balance.free -= leased
+    if (leased > balance.counters.largestHold) balance.counters.largestHold = leased
+    return leased
+  }
+
   return {
     open,
     covers,
     requestMore,
-    /** Holds an amount and returns the part of it that was taken from the lease. */
+    /** Takes the hold of a new request and returns the part of it that was taken from the lease. */
     take(balance: LeasedBalance, amount: number): number {
-      const leased = balance.isUnlimited ? 0 : amount
-      // The time of the last use is not set: `open` has set it, and a balance with a hold is not idle.
-      balance.held += amount
-      balance.leasedHolds += leased
-      balance.free -= leased
-      if (leased > balance.counters.largestHold) balance.counters.largestHold = leased
-      return leased
+      balance.holds += 1
+      return extend(balance, amount)
     },
+    extend,
     /**
      * Ends a hold and returns the spent part of the lease. The remainder becomes free, unless the account changed after the
      * hold was taken: then it is returned to the store, which knows the new balance.
@@ -320,6 +330,7 @@ export function createLeases(deps: LeasesDeps) {
       const rest = hold.leased - spent
       balance.lastUsedMs = nowMs()
       balance.held -= hold.amount
+      balance.holds -= 1
       balance.leasedHolds -= hold.leased
       balance.counters.spent += spent
       if (balance.lostHolds > 0) return endLostHold(balance, spent, rest)
@@ -392,14 +403,14 @@ export function createLeases(deps: LeasesDeps) {
       for (const [key, balance] of balances) {
         const idleMs = () => nowMs() - balance.lastUsedMs
         if (balance.surplus > 0) await change(balance, () => 0)
-        const isUsed = idleMs() < returnIdleMs || balance.held > 0
+        const isUsed = idleMs() < returnIdleMs || balance.holds > 0
         if (outageMs > 0 && isUsed) enlarge(balance)
         if (isUsed) continue
         await returnLease(balance)
         // Checked again after the await: a request may have opened this balance and leased for it.
         if (
           idleMs() > Math.max(EVICT_IDLE_MS, returnIdleMs) &&
-          balance.held === 0 &&
+          balance.holds === 0 &&
           balance.free + balance.surplus === 0
         )
           balances.delete(key)

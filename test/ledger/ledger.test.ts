@@ -96,6 +96,26 @@ describe('a lease', () => {
     assert.ok(leases.covers(balance, 5))
   })
 
+  it('is not evicted while a request holds 0, which may lease more later', async () => {
+    const { leases, balance, returned, clock } = await leasedBalance()
+    const sweep = async () => {
+      const sweeping = leases.sweep()
+      await nextTurn()
+      for (const { settle } of returned) settle.resolve()
+      await sweeping
+    }
+    const hold = { leased: leases.take(balance, 0), version: balance.version }
+    clock.nowMs = 120_000
+    await sweep()
+    assert.equal(leases.open(account), balance)
+    hold.leased += leases.extend(balance, 3)
+    leases.end(balance, { ...hold, amount: 3 }, 2)
+    clock.nowMs = 240_000
+    await sweep()
+    assert.notEqual(await leases.open(account), balance)
+    assert.equal(balance.free, 0)
+  })
+
   it('covers what its account uses in an outage of the store, and is kept as long', async () => {
     const { leases, balance, returned, requested, clock } = await leasedBalance({ outageMs: 60_000 })
     const request = () => {
