@@ -2,7 +2,7 @@ import type { CanaryMark } from '../domain/canary.ts'
 import type { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
-import { allTokens, EMPTY, type Usage } from '../domain/usage.ts'
+import { allTokens, EMPTY, type Usage, withToolCalls } from '../domain/usage.ts'
 import type { Release, Ticket } from '../routing/rates.ts'
 import { answerError, answerRefusal, commonHeaders } from './answer/answer.ts'
 import { recordingMeter } from './answer/answer-recorder.ts'
@@ -95,7 +95,7 @@ async function concludeBuffered(
 ): Promise<void> {
   const { response, deps } = request
   const { step, answer, reading, trace, outgoing } = answered
-  const { usage: rawUsage, by } =
+  const { usage: countedOrReported, by } =
     reading.usage === undefined
       ? await countFor(request, step.channel, {
           bytes: reading.outputBytes,
@@ -103,6 +103,7 @@ async function concludeBuffered(
           measured: reading.measured,
         })
       : { usage: reading.usage, by: undefined }
+  const rawUsage = withToolCalls(countedOrReported, reading.toolCalls)
   const limits = limitsOf(request, step.channel, answered.overriddenRequest)
   const { vendorCost } = reading
   const plausible = plausibleUsage(
@@ -122,7 +123,6 @@ async function concludeBuffered(
     outgoing,
     usage,
     reported: plausible === rawUsage ? undefined : rawUsage,
-    toolCalls: reading.toolCalls,
     source: reading.usage ? 'provider' : 'counted',
     countedBy: by,
     trace,
@@ -188,7 +188,6 @@ async function concludeStream(
     outgoing,
     usage,
     reported: usage === rawUsage ? undefined : rawUsage,
-    toolCalls: meter.reading.toolCalls,
     source: by === undefined ? 'provider' : 'counted',
     countedBy: by,
     trace,
@@ -218,17 +217,21 @@ function metersOf(request: RelayRequest, answered: OutcomeOf<'stream'>) {
 
 type Metered = { readonly meter: StreamMeter; readonly limits: UsageLimits }
 
-/** `rawUsage`: as the provider reported or the gateway counted it. `usage`: its plausible part, which is charged. */
+/**
+ * `rawUsage`: as the provider reported or the gateway counted it, with the tool calls in the stream. `usage`: its plausible part, which
+ * is charged.
+ */
 async function streamUsage(
   request: RelayRequest,
   { step: { channel, sentModel } }: OutcomeOf<'stream'>,
   { meter, limits }: Metered,
 ) {
-  const { textBytes, reasoningBytes } = meter.reading
+  const { textBytes, reasoningBytes, toolCalls } = meter.reading
   const bytes = textBytes + reasoningBytes
-  const { usage: rawUsage, by } =
+  const { usage: countedOrReported, by } =
     (await reportedUsage(request.deps.counter, meter)) ??
     (await countFor(request, channel, { bytes, sample: meter.sample, measured: meter.measured?.() }))
+  const rawUsage = withToolCalls(countedOrReported, toolCalls)
   const usage = plausibleUsage(rawUsage, limitedByDelivery(limits, rawUsage, sentModel, bytes))
   return { rawUsage, usage, by }
 }

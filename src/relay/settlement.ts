@@ -1,13 +1,6 @@
 import type { Refusal } from '../domain/errors.ts'
 import type { UnresolvedCharge, UsageLog } from '../domain/settled.ts'
-import {
-  allCounts,
-  type ToolCalls,
-  totalInput,
-  totalOutput,
-  type Usage,
-  withToolCalls,
-} from '../domain/usage.ts'
+import { allCounts, totalInput, totalOutput, type Usage, withToolCalls } from '../domain/usage.ts'
 import type { UpstreamError } from './answer/upstream-error.ts'
 import { excessSuspense } from './price/plausible-usage.ts'
 import { shadowCosts } from './price/shadow.ts'
@@ -17,8 +10,6 @@ import { type SettledUsage, servedConditions, usageDetails } from './usage-detai
 const NO_SUSPENSE: readonly UnresolvedCharge[] = []
 
 type SettlementInput = SettledUsage & {
-  /** Calls of the provider's own tools that the answer contains; `usage` may not count them. */
-  readonly toolCalls?: ToolCalls | undefined
   readonly error?: string | undefined
   readonly suspense?: readonly UnresolvedCharge[]
   readonly upstreamRequestId?: string
@@ -40,13 +31,12 @@ function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly
 export const errorCodeOf = (refusal: Refusal, forwarded: UpstreamError | undefined) =>
   forwarded ? `upstream_${forwarded.status}` : refusal.code
 
-/** Adds tool calls to the usage: those in the answer, and those that are charged although no answer reports them. */
+/** Adds the tool calls that are charged although no answer reports them. */
 function chargedUsage(
   { priced }: RelayRequest,
-  { channel, usage, toolCalls, source, outgoing }: SettlementInput,
+  { channel, usage, source, outgoing }: SettlementInput,
 ): Usage {
-  const reported = withToolCalls(usage, toolCalls)
-  return source === 'zero' ? reported : withToolCalls(reported, priced.unreported(channel, outgoing?.tools))
+  return source === 'zero' ? usage : withToolCalls(usage, priced.unreported(channel, outgoing?.tools))
 }
 
 /** Settles a request in the ledger, once. The last byte of the answer is sent after this resolves. */

@@ -39,7 +39,7 @@ export function createStreamBudget(
 
   return () => {
     const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens, meter.measured?.()))
-    const usage = withToolCalls(plausibleUsage(used, limits), meter.reading.toolCalls)
+    const usage = plausibleUsage(withToolCalls(used, meter.reading.toolCalls), limits)
     const costSoFar = priced.costOf(channel, usage, outgoing.services)
     hold.progress(costSoFar)
     // The hold covers the requested maximum output, but a provider may exceed it.

@@ -113,12 +113,16 @@ const isPlain = ({ attempts, failures, passedOver }: Trace) =>
 
 /** The usage that the provider reported, if the gateway charged a different one. */
 function reportedFields(reported: Usage): Record<string, number> {
-  const { seconds, searches, ...tokens } = allCounts(reported)
+  const counts = allCounts(reported)
+  const { seconds, searches, fileSearches, codeInterpreterCalls, imageGenerationCalls } = counts
   return {
-    prompt_tokens: totalInput({ ...tokens, seconds, searches }),
-    completion_tokens: totalOutput({ ...tokens, seconds, searches }),
+    prompt_tokens: totalInput(counts),
+    completion_tokens: totalOutput(counts),
     ...(seconds > 0 && { seconds }),
     ...(searches > 0 && { searches }),
+    ...(fileSearches > 0 && { file_searches: fileSearches }),
+    ...(codeInterpreterCalls > 0 && { code_interpreter_calls: codeInterpreterCalls }),
+    ...(imageGenerationCalls > 0 && { image_generation_calls: imageGenerationCalls }),
   }
 }
 

@@ -208,6 +208,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'The provider reported an error during the response.': '供应商在响应中报告了错误',
   'The provider closed the connection before the response was complete.': '供应商在响应完成前断开了连接',
   'The provider timed out during the response.': '供应商在响应中途超时',
+  'The gateway failed during the response.': '网关在响应中途出错',
   'The quota was used up during the response.': '响应中途额度用尽',
   'connection failed': '连接失败',
   timeout: '超时',

@@ -125,7 +125,12 @@ class StreamDelivery implements Receiver {
     if (meter.reading.isDone || meter.reading.error !== undefined) this.#endSoon()
     if (nowMs - this.#lastProgressMs < PROGRESS_MS) return
     this.#lastProgressMs = nowMs
-    if (!this.#delivering.onProgress()) this.#finish({ ending: 'stopped' })
+    try {
+      if (!this.#delivering.onProgress()) this.#finish({ ending: 'stopped' })
+    } catch (error) {
+      // Not thrown on: the connection that reads these bytes does not handle it.
+      this.#cut(error as Error, 'local')
+    }
   }
 
   end(): void {
@@ -190,9 +195,9 @@ class StreamDelivery implements Receiver {
     this.#resolve(delivery)
   }
 
-  /** The bytes are not a readable stream, such as an endless line or event. */
-  #cut({ message }: Error): void {
-    this.#finish({ ending: 'cut', failure: { kind: 'failure', reason: 'invalid', message, wasSent: true } })
+  /** `invalid`: the bytes are not a readable stream, such as an endless line or event. `local`: the gateway failed. */
+  #cut({ message }: Error, reason: 'invalid' | 'local' = 'invalid'): void {
+    this.#finish({ ending: 'cut', failure: { kind: 'failure', reason, message, wasSent: true } })
   }
 
   /** Lets other requests run, then resumes. */

@@ -5,11 +5,13 @@ import {
   type Counts,
   INPUT_COUNTS,
   OUTPUT_COUNTS,
+  TOOL_COUNTS,
   totalInput,
   totalOutput,
   type Usage,
 } from '../../domain/usage.ts'
 import { hasNoHiddenReasoning } from '../../models/generation.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Work } from '../operations/operation.ts'
 import type { RelayRequest } from '../request.ts'
@@ -23,7 +25,8 @@ export type UsageLimits = {
   /** The total output of further inferences. */
   readonly furtherOutput: number
   readonly seconds: number
-  readonly searches: number
+  /** The calls of each tool that the provider runs, and the search units of a rerank. */
+  readonly toolCalls: number
 }
 
 const SLACK_TOKENS = 64
@@ -33,13 +36,13 @@ const plausible = (limit: number): number => Math.ceil((limit * 11) / 10) + SLAC
 
 /** Tokens that a vendor may add to a prompt: its own instructions and tool results, up to one long context. */
 const ADDED_INPUT_TOKENS = 1_000_000
-/** The searches that a vendor may run for one answer. */
-const ADDED_SEARCHES = 1_000
+/** The calls of a tool that a vendor may add to the requested ones. */
+const ADDED_CALLS = 1_000
 /** The maximum output of any model, if a price names no maximum for its model. */
 const LONGEST_OUTPUT_TOKENS = 131_072
 
 type LimitedRequest = Pick<RelayRequest, 'work' | 'priced'>
-type Changed = Pick<Work, 'inputTokens' | 'outputTokens'>
+type Changed = Pick<Work, 'inputTokens' | 'outputTokens' | 'tools'>
 
 /** The limits of a request on a channel. `changed`: the request after the channel's overrides. */
 export function limitsOf(
@@ -60,9 +63,14 @@ export function limitsOf(
     reasoning: channel.provider.usage?.reasoningOutside ? plausible(longest) : undefined,
     furtherOutput: plausible(longest),
     seconds: plausible(work.secondsLimit ?? units?.seconds ?? Number.POSITIVE_INFINITY),
-    searches: plausible(units?.searches ?? 0) + ADDED_SEARCHES,
+    toolCalls:
+      plausible(Math.max(units?.searches ?? 0, requestedCalls(work.tools), requestedCalls(changed?.tools))) +
+      ADDED_CALLS,
   }
 }
+
+const requestedCalls = (tools: RequestedTools | undefined): number =>
+  tools?.maxCalls ?? tools?.list.reduce((sum, { maxCalls }) => sum + maxCalls, 0) ?? 0
 
 /** A model without hidden reasoning cannot have generated more tokens than bytes were delivered. */
 export function limitedByDelivery(
@@ -77,6 +85,7 @@ export function limitedByDelivery(
     : limits
 }
 
+const TOOL_KINDS = Object.values(TOOL_COUNTS)
 const WITHOUT_REASONING = OUTPUT_COUNTS.filter(kind => kind !== 'reasoning')
 
 const limitedOutput = (usage: Counts, { reasoning }: UsageLimits): number =>
@@ -88,7 +97,7 @@ const isWithin = (usage: Usage, limits: UsageLimits): boolean =>
   usage.reasoning <= (limits.reasoning ?? limits.output) &&
   totalInput(usage) <= limits.input &&
   usage.seconds <= limits.seconds &&
-  usage.searches <= limits.searches
+  TOOL_KINDS.every(kind => usage[kind] <= limits.toolCalls)
 
 /** Takes counts of these kinds in order until the limit is reached. */
 function trimmed(counts: Counts, kinds: readonly Count[], limit: number): Partial<Counts> {
@@ -125,14 +134,16 @@ export function plausibleUsage(usage: Usage, limits: UsageLimits): Usage {
     ...usage,
     ...own,
     seconds: Math.min(usage.seconds, limits.seconds),
-    searches: Math.min(usage.searches, limits.searches),
+    ...Object.fromEntries(TOOL_KINDS.map(kind => [kind, Math.min(usage[kind], limits.toolCalls)])),
     ...(inferences && { inferences }),
   }
   return isSame(possible, usage) ? usage : possible
 }
 
 const isSame = (one: Usage, other: Usage): boolean =>
-  allTokens(one) === allTokens(other) && one.seconds === other.seconds && one.searches === other.searches
+  allTokens(one) === allTokens(other) &&
+  one.seconds === other.seconds &&
+  TOOL_KINDS.every(kind => one[kind] === other[kind])
 
 /** The maximum amount of one suspense entry, so that sums of many entries stay exact. */
 const MAX_EXCESS_NANOS = 1e14

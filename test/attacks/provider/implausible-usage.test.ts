@@ -159,6 +159,115 @@ for (const engine of oneEngine('postgres')) {
       assert.equal(row.other.reported.prompt_tokens, 900_000_000)
     })
 
+    const TOOLS = ['web_search', 'file_search', 'code_interpreter', 'image_generation'] as const
+    const PRICES = { tools: Object.fromEntries(TOOLS.map(tool => [tool, 0.01])) }
+    const CALL_NANOS = 10_000_000
+    const MILLION = 1_000_000
+    const image = { type: 'image_generation_call', id: 'ig', status: 'completed', result: 'aGk=' }
+    const text = { type: 'output_text', text: 'Hi', annotations: [] }
+    const tokens = { input_tokens: 5, output_tokens: 2, total_tokens: 7 }
+    const searched = { tool_usage: { web_search: { num_requests: MILLION } } }
+
+    const responsesAnswer = (fields: Fields, images = 0) => ({
+      id: 'resp_1',
+      object: 'response',
+      created_at: 1,
+      status: 'completed',
+      model: 'm',
+      output: [
+        ...Array(images).fill(image),
+        { type: 'message', id: 'm', role: 'assistant', status: 'completed', content: [text] },
+      ],
+      usage: tokens,
+      ...fields,
+    })
+
+    const responsesEvents = (whole: object) => {
+      const started = { ...whole, status: 'in_progress', output: [], usage: null, tool_usage: undefined }
+      return eventsAnswer(
+        { type: 'response.created', response: started },
+        { type: 'response.output_text.delta', item_id: 'm', output_index: 0, content_index: 0, delta: 'Hi' },
+        { type: 'response.completed', response: whole },
+      )
+    }
+
+    const WAYS = { buffered: jsonAnswer, streamed: responsesEvents }
+
+    /** Sends a Responses request with all tools; returns what was charged and what is in suspense. */
+    async function runTools(way: keyof typeof WAYS, whole: object, maxCalls = 3) {
+      const { model } = await relay.serve('sim-small', { base_url: vendor.url }, PRICES)
+      const { id, key } = await relay.newToken({ unlimited_quota: true })
+      answer = WAYS[way](whole)
+      const asked = {
+        model,
+        input: 'Hi',
+        stream: way === 'streamed',
+        tools: TOOLS.map(type => ({ type })),
+        max_tool_calls: maxCalls,
+        max_output_tokens: 50,
+      }
+      const reply = await relay.api('POST', '/v1/responses', asked, { token: key })
+      assert.equal(reply.status, 200, reply.text)
+      const row = await relay.rowOf(id)
+      assert.equal(row.other.overrun, undefined)
+      const paidTokens = row.prompt_tokens * INPUT_NANOS + row.completion_tokens * OUTPUT_NANOS
+      return {
+        calls: (row.cost - paidTokens) / CALL_NANOS,
+        other: row.other,
+        suspense: await relay.suspenseOf(id),
+      }
+    }
+
+    for (const way of ['buffered', 'streamed'] as const) {
+      it(`is not trusted about the searches that it ran for a ${way} response`, async () => {
+        const { calls, other, suspense } = await runTools(way, responsesAnswer(searched))
+        const most = plausible(3) + 1_000
+        assert.equal(calls, most)
+        assert.equal(other.searches, most)
+        assert.equal(other.reported.searches, MILLION)
+        assert.deepEqual(
+          suspense.map(({ reason, amount }) => [reason, Number(amount)]),
+          [['implausible_usage', (MILLION - most) * CALL_NANOS]],
+        )
+      })
+
+      it(`is not trusted about searches if a ${way} response has no usage`, async () => {
+        const { calls, other, suspense } = await runTools(
+          way,
+          responsesAnswer({ ...searched, usage: undefined }),
+        )
+        const most = plausible(3) + 1_000
+        assert.equal(other.source, 'counted')
+        assert.equal(calls, most)
+        assert.equal(Number(suspense[0]?.amount), (MILLION - most) * CALL_NANOS)
+      })
+
+      it(`is not trusted about other tools that it ran for a ${way} response`, async () => {
+        const details = { file_search_calls: MILLION, code_interpreter_calls: MILLION }
+        const usage = { ...tokens, server_side_tool_usage_details: details }
+        const images = 2_000
+        const { calls, other, suspense } = await runTools(way, responsesAnswer({ usage }, images))
+        const most = plausible(3) + 1_000
+        assert.equal(calls, 3 * most)
+        assert.deepEqual(other.reported, {
+          prompt_tokens: 5,
+          completion_tokens: 2,
+          file_searches: MILLION,
+          code_interpreter_calls: MILLION,
+          image_generation_calls: images,
+        })
+        assert.equal(Number(suspense[0]?.amount), (2 * MILLION + images - 3 * most) * CALL_NANOS)
+      })
+
+      it(`is paid for all calls that the client of a ${way} response allowed`, async () => {
+        const requests = { tool_usage: { web_search: { num_requests: 2_000 } } }
+        const { calls, other, suspense } = await runTools(way, responsesAnswer(requests), 2_000)
+        assert.equal(calls, 2_000)
+        assert.equal(other.reported, undefined)
+        assert.deepEqual(suspense, [])
+      })
+    }
+
     it('has the same limits if its response is translated, and in further inferences', async () => {
       const { model, id, key } = await open({ type: ANTHROPIC })
       const message = (usage: object) => ({
