@@ -24,6 +24,7 @@ import { capturingMeter } from './bodies/capturing-meter.ts'
 import { addRateHeaders, rateHeaders } from './callers/admit.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { disconnected } from './intake/body.ts'
+import type { StoredAnswer } from './intake/repeat.ts'
 import type { StreamMeter } from './operations/channel-request.ts'
 import { limitedByDelivery, limitsOf, plausibleUsage, type UsageLimits } from './price/plausible-usage.ts'
 import { type CountedOutput, countUsage, reportedUsage } from './price/usage-count.ts'
@@ -88,6 +89,18 @@ function endTickets(
   return channel && caller ? Promise.all([channel, caller]).then(() => {}) : (channel ?? caller)
 }
 
+/** The provider has answered, so the request is settled and the client gets its answer even if this fails. */
+async function storeForRetry(
+  { storeAnswer, deps, requestId }: RelayRequest,
+  answer: StoredAnswer | undefined,
+): Promise<void> {
+  try {
+    await storeAnswer?.(answer)
+  } catch (error) {
+    deps.onFailure(error as Error, requestId)
+  }
+}
+
 async function concludeBuffered(
   request: RelayRequest,
   answered: OutcomeOf<'buffered'>,
@@ -117,7 +130,7 @@ async function concludeBuffered(
   const encoded = encoding instanceof Promise ? await encoding : encoding
   const body = step.channel.secrets.maskAnswer(encoded?.body ?? answer.body, step.key.value)
   const contentType = encoded?.contentType ?? JSON_TYPE
-  if (request.storeAnswer) await request.storeAnswer({ status: answer.status, contentType, body })
+  if (request.storeAnswer) await storeForRetry(request, { status: answer.status, contentType, body })
   const { paid } = await settle(request, {
     channel: step.channel,
     outgoing,
@@ -178,7 +191,7 @@ async function concludeStream(
   const release = endTickets(answered, callerTicket, allTokens(usage))
   // An incomplete stream is not stored, so that a retry runs the request again.
   if (recorder && fault === undefined && delivery.ending === 'end')
-    await request.storeAnswer?.({
+    await storeForRetry(request, {
       status: streamed.status,
       contentType: headersOf(request, answered)['content-type'] ?? '',
       body: recorder.recording(),
@@ -339,7 +352,7 @@ async function concludeFailed(
   const error = forwarded?.message ?? refusal.message
   // The same request would get the same 4xx again. A failure may be temporary and is not stored.
   const isFinal = forwarded !== undefined && forwarded.status < 500
-  await request.storeAnswer?.(isFinal ? storedError(forwarded) : undefined)
+  if (request.storeAnswer) await storeForRetry(request, isFinal ? storedError(forwarded) : undefined)
   const errorCode = errorCodeOf(refusal, forwarded)
   const release = callerTicket.end(0)
   const upstreamRequestId = trace.attempts.at(-1)?.provider?.request_id ?? ''

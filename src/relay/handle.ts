@@ -127,7 +127,8 @@ async function handleUnusual(incoming: IncomingOperation, isCurrent: boolean): P
       ...(claim && { storeAnswer: claim.storeAnswer }),
     })
   } finally {
-    await claim?.end()
+    // The response may have been sent, so this failure is not the request's.
+    await claim?.end().catch(error => deps.onFailure(error, requestId))
   }
 }
 

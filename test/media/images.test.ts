@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { sql } from 'kysely'
 import { PICTURE } from '../../simulator/formats/openai-images.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { suiteMedia } from '../support/media.ts'
@@ -358,6 +359,76 @@ for (const engine of oneEngine('postgres')) {
     })
   })
 }
+
+describe('images whose response cannot be stored for their Idempotency-Key', () => {
+  const media = suiteMedia('sqlite')
+  const ask = (token: string, key: string, body: object) =>
+    media.api(
+      'POST',
+      '/v1/images/generations',
+      { prompt: 'a cat', ...body },
+      { token, headers: { 'idempotency-key': key } },
+    )
+
+  /** Runs `work` while the database refuses these changes of the stored responses. */
+  async function whileRefused(changes: readonly ('update' | 'delete')[], work: () => Promise<void>) {
+    const { db } = media.gateway
+    for (const change of changes)
+      await sql
+        .raw(
+          `create trigger no_${change} before ${change} on idempotency begin select raise(abort, 'the disk is full'); end`,
+        )
+        .execute(db)
+    try {
+      await work()
+    } finally {
+      for (const change of changes) await sql.raw(`drop trigger no_${change}`).execute(db)
+    }
+  }
+
+  for (const [name, fields] of [
+    ['a response', {}],
+    ['a stream', { stream: true }],
+  ] as const)
+    it(`are sent and charged, and the key can be used again: ${name}`, async () => {
+      const { model } = await media.offer('gpt-image-1', { image: 0.01 })
+      const { id, key: token } = await media.open()
+      const key = `unstored ${name}`.replaceAll(' ', '-')
+      await whileRefused(['update'], async () => {
+        const reply = await ask(token, key, { model, ...fields })
+        assert.equal(reply.status, 200, reply.text)
+        assert.equal((await media.rowOf(id)).cost, 10_000_000)
+      })
+      const again = await ask(token, key, { model, ...fields })
+      assert.deepEqual([again.status, again.headers.get('idempotency-replayed')], [200, null], again.text)
+      assert.equal((await media.rowsOf(id, 2)).length, 2)
+    })
+
+  it('are sent and charged too if the key cannot be released', async () => {
+    const { model } = await media.offer('dall-e-3', { image: 0.01 })
+    const { id, key: token } = await media.open()
+    await whileRefused(['update', 'delete'], async () => {
+      const reply = await ask(token, 'unreleased', { model })
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal(reply.body.data.length, 1)
+      assert.equal((await media.rowOf(id)).cost, 10_000_000)
+    })
+  })
+
+  it('are failures with a row of their own, and the error is the same', async () => {
+    const rejected = await media.offer('sim-status-422', { image: 0.01 })
+    const failed = await media.offer('sim-status-500', { image: 0.01 })
+    const { id, key: token } = await media.open()
+    await whileRefused(['update', 'delete'], async () => {
+      assert.equal((await ask(token, 'rejected', { model: rejected.model })).status, 422)
+      assert.equal((await ask(token, 'failed', { model: failed.model })).status, 502)
+    })
+    assert.deepEqual(
+      (await media.rowsOf(id, 2)).map(row => row.other.error_code),
+      ['upstream_422', 'upstream_error'],
+    )
+  })
+})
 
 describe('very large images', () => {
   const media = suiteMedia('sqlite')

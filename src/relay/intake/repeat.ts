@@ -80,14 +80,18 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
     let isConcluded = false
     return {
       async storeAnswer(answer) {
-        isConcluded = true
-        if (answer === undefined) return dropAnswer(db, repeat)
+        if (answer === undefined) {
+          await dropAnswer(db, repeat)
+          isConcluded = true
+          return
+        }
         const { status, contentType, body } = answer
         const saved: StoredState =
           body.length > MAX_STORED_BYTES
             ? { isTooLarge: true }
             : { status, type: contentType, body: body.toString('base64') }
         await replaceAnswer(db, repeat, seal(repeat, saved))
+        isConcluded = true
       },
       async end() {
         if (!isConcluded) await dropAnswer(db, repeat)
