@@ -26,6 +26,8 @@ export type Hold = {
   held(): number
   /** Returns the amount that user and token pay. Once it resolves, the last byte may be delivered. */
   settle(ending: HoldEnding): Promise<number>
+  /** Whether the hold is settled or released. */
+  hasEnded(): boolean
   /** Ends the hold without a charge. Has no effect on a hold that has ended, and returns false. */
   release(): boolean
 }
@@ -168,6 +170,10 @@ class RequestHold implements Hold {
       ledger.onCommitted()
       return paid
     })
+  }
+
+  hasEnded(): boolean {
+    return this.#hasEnded
   }
 
   release(): boolean {

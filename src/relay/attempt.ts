@@ -11,6 +11,7 @@ import type { RelayChannel } from './catalog/catalog.ts'
 import { type ChannelCall, firstEventOf, type Judgement, prepareCall } from './channel-call.ts'
 import { type ContentLosses, createContentLosses, isTooLossy } from './content-losses.ts'
 import { createSkipReason, NOT_OFFERED } from './eligibility.ts'
+import { settleGatewayFailure } from './gateway-failure.ts'
 import { disconnected } from './intake/body.ts'
 import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
 import type { RelayRequest, Trace } from './request.ts'
@@ -77,6 +78,8 @@ type AttemptState = {
   readonly earlyHeaders: EarlyHeaders
   readonly client: ClientWatch
   last: LastAttempt | undefined
+  /** The last attempt was sent, and did not fail so far. */
+  isUnresolved: boolean
   /** Undefined until an encoding loses content. */
   losses: ContentLosses | undefined
 }
@@ -111,6 +114,7 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
     earlyHeaders,
     client,
     last: undefined,
+    isUnresolved: false,
     losses: undefined,
   }
   try {
@@ -128,6 +132,8 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
     }
   } catch (error) {
     earlyHeaders.close()
+    const { last, isUnresolved } = state
+    if (last) await settleGatewayFailure(request, { ...last, trace: candidates.trace, isUnresolved }, error)
     throw error
   } finally {
     client.unwatch()
@@ -320,9 +326,12 @@ async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promi
       return CLIENT_DISCONNECTED
     }
     const sentCall = sendCall(state, call, ready)
+    state.isUnresolved = true
     const outcome = firstEventOf(sentCall.exchange, await sentCall.exchange.outcome)
     const judging = judgeOutcome(state, step, { call, slot, ready, sentCall, estimate }, outcome)
-    return judging instanceof Promise ? await judging : judging
+    const result = judging instanceof Promise ? await judging : judging
+    if (!isAnswer(result)) state.isUnresolved = false
+    return result
   } catch (error) {
     // The gateway itself failed, for example to journal the attempt: this says nothing about the channel's health.
     await slot.end({ kind: 'client' })

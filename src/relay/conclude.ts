@@ -23,12 +23,13 @@ import type { RelayOutcome } from './attempt.ts'
 import { capturingMeter } from './bodies/capturing-meter.ts'
 import { addRateHeaders, rateHeaders } from './callers/admit.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
+import { settleGatewayFailure } from './gateway-failure.ts'
 import { disconnected } from './intake/body.ts'
 import type { StoredAnswer } from './intake/repeat.ts'
 import type { StreamMeter } from './operations/channel-request.ts'
 import { limitedByDelivery, limitsOf, plausibleUsage, type UsageLimits } from './price/plausible-usage.ts'
 import { type CountedOutput, countUsage, reportedUsage } from './price/usage-count.ts'
-import type { RelayRequest } from './request.ts'
+import type { RelayRequest, Trace } from './request.ts'
 import { errorCodeOf, settle } from './settlement.ts'
 import { createStreamBudget } from './stream-budget.ts'
 import { streamFault, streamHealth } from './stream-outcome.ts'
@@ -67,6 +68,19 @@ export function conclude(request: RelayRequest, outcome: RelayOutcome, callerTic
     default:
       return concludeFailed(request, outcome, callerTicket)
   }
+}
+
+/** Settles a request that `conclude` could not settle because the gateway failed. */
+export function settleUnconcluded(
+  request: RelayRequest,
+  outcome: RelayOutcome,
+  error: unknown,
+): Promise<void> {
+  const { trace, outgoing } = outcome
+  const isAnswered = outcome.kind === 'buffered' || outcome.kind === 'stream'
+  const channel = isAnswered ? outcome.step.channel : outcome.channel
+  const isUnresolved = isAnswered || (outcome.kind === 'disconnected' && isOwed(trace))
+  return settleGatewayFailure(request, { trace, channel, outgoing, isUnresolved }, error)
 }
 
 /** Counts the usage of a request if the provider reports none. */
@@ -315,6 +329,9 @@ function headersOf(request: RelayRequest, answered: OutcomeOf<'stream'>): Record
   return { ...common, ...Object.fromEntries(forwarded), 'content-type': type }
 }
 
+/** Attempts that failed before the client disconnected, or were not sent, cost nothing. */
+const isOwed = ({ attempts }: Trace): boolean => attempts.at(-1)?.status === 'left'
+
 /**
  * Nothing was delivered. If the last attempt was sent, the provider processed its input, so the user pays for that
  * (docs/reference/money.md: Who pays).
@@ -325,11 +342,8 @@ async function concludeDisconnected(
   callerTicket: Ticket,
 ): Promise<void> {
   callerTicket.leave()
-  const last = trace.attempts.at(-1)
-  if (last === undefined) throw disconnected()
-  // Attempts that failed before the client disconnected, or were not sent, cost nothing.
-  const isOwed = last.status === 'left'
-  if (!isOwed) {
+  if (trace.attempts.length === 0) throw disconnected()
+  if (!isOwed(trace)) {
     await settle(request, { channel, outgoing, usage: EMPTY, source: 'zero', trace })
     return
   }

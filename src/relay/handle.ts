@@ -1,8 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
 import { shortageOf } from '../domain/shortage.ts'
-import { createShare, endShare, overloaded } from '../http/budget.ts'
-import { refusalOfError } from '../http/errors.ts'
+import { createShare, endShare } from '../http/budget.ts'
 import type { RelayIncoming, RelayListener, RelayOutgoing } from '../http/relay-exchange.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import type { Hold } from '../ledger/ledger.ts'
@@ -17,12 +16,13 @@ import {
 import { JSON_TYPE } from './answer/content-type.ts'
 import { type ErrorFormat, relayErrorOf } from './answer/error-format.ts'
 import { listFormat } from './answer/models.ts'
-import { firstAnswer } from './attempt.ts'
+import { firstAnswer, type RelayOutcome } from './attempt.ts'
 import { BodyCapture } from './bodies/capture.ts'
 import { admit, credentialOf, type IdentifiedCaller } from './callers/admit.ts'
 import { identify } from './callers/identify.ts'
-import { conclude } from './conclude.ts'
+import { conclude, settleUnconcluded } from './conclude.ts'
 import { mustFitStrictly } from './eligibility.ts'
+import { clientRefusal } from './gateway-failure.ts'
 import { mustNotBeCrossSite } from './intake/cross-site.ts'
 import { readRequest } from './intake/read-request.ts'
 import { idempotencyKeyOf } from './intake/repeat.ts'
@@ -222,11 +222,15 @@ async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest):
       share,
       storeAnswer: routedRequest.storeAnswer,
     }
+    let outcome: RelayOutcome | undefined
     try {
       // The token may have been deleted while the request waited for limits or a lease.
       if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request, credential)
-      const outcome = await firstAnswer(relayRequest)
+      outcome = await firstAnswer(relayRequest)
       await conclude(relayRequest, outcome, ticket)
+    } catch (error) {
+      if (outcome !== undefined) await settleUnconcluded(relayRequest, outcome, error)
+      throw error
     } finally {
       report.hasLedgerRow = !hold.release()
     }
@@ -315,7 +319,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Rel
     const { requestId } = report
     const shortage = shortageOf(error)
     if (shortage) deps.onShortage(shortage)
-    const refusal = shortage ? overloaded(shortage) : refusalOfError(error, requestId)
+    const refusal = clientRefusal(error, requestId)
     if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
     report.code = String(relayErrorOf(refusal).body.error.code ?? refusal.code)
     if (response.headersSent || response.destroyed) response.destroy()

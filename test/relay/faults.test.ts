@@ -368,6 +368,48 @@ describe('a provider that fails', () => {
       )
     })
 
+    it('leaves its unresolved charge in suspense if the next channel cannot be held', async () => {
+      const model = 'unheld'
+      const common = { models: [model], ...timeouts({ first_byte_ms: 150 }) }
+      const first = await relay.addChannel({
+        ...common,
+        name: 'slow',
+        model_mapping: { [model]: 'sim-hang' },
+        priority: 9,
+      })
+      await relay.addChannel({
+        ...common,
+        name: 'expensive',
+        model_mapping: { [model]: 'sim-words-4' },
+        param_override: { max_tokens: 900_000 },
+        priority: 1,
+      })
+      await relay.must(
+        relay.api('POST', '/api/price/', { model, input: 1, output: 2, max_output_tokens: 1_000_000 }),
+      )
+      const { id, key } = await relay.newToken({ remain_quota: 5_000 })
+      for (const [index, more] of [{}, STREAM].entries()) {
+        refusedWith(await relay.chat(key, ask(model, { max_tokens: 10, ...more })), 429, 'insufficient_quota')
+        const row = (await relay.rowsOf(id, index + 1)).at(-1)
+        assert.deepEqual([row?.cost, row?.other.error_code], [0, 'insufficient_quota'])
+        assert.match(row?.content ?? '', /quota/)
+      }
+      const doubts = await relay.suspenseOf(id)
+      assert.deepEqual(
+        doubts.map(doubt => doubt.channel_id),
+        [first, first],
+      )
+      assert.ok(doubts.every(doubt => Number(doubt.amount) > 0))
+      assert.equal(await relay.usedBy(id), 0)
+      // A provider that refused the request bills nothing, so nothing is in suspense.
+      await relay.must(
+        relay.api('PUT', '/api/channel/', { id: first, model_mapping: { [model]: 'sim-status-500' } }),
+      )
+      const other = await relay.newToken({ remain_quota: 5_000 })
+      refusedWith(await relay.chat(other.key, ask(model, { max_tokens: 10 })), 429, 'insufficient_quota')
+      assert.deepEqual(await relay.suspenseOf(other.id), [])
+    })
+
     it('has its own 408 count as a timeout, and a mixture of failures as 502', async () => {
       refusedWith((await askOnce('sim-status-408')).reply, 504, 'upstream_timeout')
       refusedWith((await askOnce(['sim-status-408', 'sim-status-500'])).reply, 502, 'upstream_error')
