@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { PICTURE } from '../../simulator/formats/openai-images.ts'
+import { createIdempotentRequests } from '../../src/relay/intake/repeat.ts'
+import { answerPlace, findAnswer } from '../../src/store/records/idempotency.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { suiteMedia } from '../support/media.ts'
 
@@ -345,6 +348,59 @@ for (const engine of oneEngine('postgres')) {
         assert.equal((await ask(token, key, { model })).status, 409)
         await set(left(nodeId))
         assert.equal((await ask(token, key, { model })).status, 200)
+      })
+
+      it('that a process left unfinished are requested again by one of several concurrent retries', async () => {
+        const { db, keyring } = media.gateway
+        const { userId } = await media.gateway.db
+          .selectFrom('users')
+          .select('id as userId')
+          .executeTakeFirstOrThrow()
+        const processOf = (boot: string) =>
+          createIdempotentRequests({
+            db,
+            keyring,
+            nodeId: 'n',
+            boot,
+            now: () => Math.floor(Date.now() / 1000),
+          })
+        const [earlier, later] = [processOf('before'), processOf('now')]
+        for (let turn = 0; turn < 60; turn += 1) {
+          const repeat = { userId, path: 'POST /v1/images/generations', key: newKey() }
+          const abandoned = await earlier.begin(repeat, 'digest')
+          const retries = await Promise.allSettled(
+            Array.from({ length: 6 }, async () => {
+              await delay(Math.random() * 4)
+              return later.begin(repeat, 'digest')
+            }),
+          )
+          const claims = retries.flatMap(({ status, ...retry }) =>
+            status === 'fulfilled' && 'value' in retry && 'storeAnswer' in retry.value ? [retry.value] : [],
+          )
+          assert.equal(claims.length, 1)
+          // The abandoned request no longer changes the key.
+          assert.ok('end' in abandoned)
+          await abandoned.end()
+          await assert.rejects(later.begin(repeat, 'digest'), { code: 'idempotency_conflict' })
+          await claims[0]?.end()
+        }
+      })
+
+      it('are stored although the master secret was rotated meanwhile', async () => {
+        const { db, keyring } = media.gateway
+        const { userId } = await db.selectFrom('users').select('id as userId').executeTakeFirstOrThrow()
+        const now = () => Math.floor(Date.now() / 1000)
+        const requests = createIdempotentRequests({ db, keyring, nodeId: 'n', boot: 'now', now })
+        const repeat = { userId, path: 'POST /v1/images/generations', key: newKey() }
+        const claim = await requests.begin(repeat, 'digest')
+        const place = answerPlace(repeat)
+        const row = await findAnswer(db, repeat, now())
+        const answer_sealed = keyring.seal(keyring.open(row?.answer_sealed ?? '', place), place)
+        await db.updateTable('idempotency').set({ answer_sealed }).where('key', '=', repeat.key).execute()
+        assert.ok('storeAnswer' in claim)
+        const answer = { status: 200, contentType: 'text/plain', body: Buffer.from('a picture') }
+        await claim.storeAnswer(answer)
+        assert.deepEqual(await requests.begin(repeat, 'digest'), answer)
       })
     })
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { type FirstRequest, parseIdempotencyKey, replay } from '../../domain/idempotency.ts'
 import type { RelayIncoming } from '../../http/relay-exchange.ts'
 import type { Keyring } from '../../identity/keyring.ts'
@@ -7,6 +7,7 @@ import {
   answerPlace,
   claimAnswer,
   dropAnswer,
+  dropExpired,
   findAnswer,
   type Repeat,
   replaceAnswer,
@@ -35,7 +36,7 @@ const STALE_S = 15 * 60
 
 /** The content of the encrypted column. */
 type StoredState =
-  | { readonly pending: string; readonly boot: string }
+  | { readonly pending: string; readonly boot: string; readonly claim?: string }
   | { readonly status: number; readonly type: string; readonly body: string }
   | { readonly isTooLarge: true }
 
@@ -62,13 +63,18 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
   const seal = (repeat: Repeat, saved: StoredState) =>
     keyring.seal(JSON.stringify(saved), answerPlace(repeat))
 
-  async function claim(repeat: Repeat, digest: string): Promise<boolean> {
-    const sealed = seal(repeat, { pending: nodeId, boot })
+  const open = (repeat: Repeat, sealed: string): StoredState =>
+    JSON.parse(keyring.open(sealed, answerPlace(repeat)))
+
+  /** Undefined if the key is in use. */
+  async function claim(repeat: Repeat, digest: string): Promise<Claim | undefined> {
+    const id = randomUUID()
+    const sealed = seal(repeat, { pending: nodeId, boot, claim: id })
     try {
       await claimAnswer(db, repeat, { bodyDigest: digest, sealed, now: now() })
-      return true
+      return claimOf(repeat, { id, sealed })
     } catch (error) {
-      if (isUniqueViolation(error)) return false
+      if (isUniqueViolation(error)) return undefined
       throw error
     }
   }
@@ -76,12 +82,25 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
   const isAbandoned = (saved: StoredState, createdTime: number): boolean =>
     'pending' in saved && ((saved.pending === nodeId && saved.boot !== boot) || createdTime < now() - STALE_S)
 
-  function claimOf(repeat: Repeat): Claim {
+  function claimOf(repeat: Repeat, { id, sealed }: { readonly id: string; readonly sealed: string }): Claim {
     let isConcluded = false
+
+    /**
+     * Changes the row only while it has this claim: if another process considered the claim abandoned, the key is no longer
+     * its own. A rotation of the master secret may have sealed the claim again.
+     */
+    async function change(write: (sealed: string) => Promise<boolean>): Promise<void> {
+      if (await write(sealed)) return
+      const row = await findAnswer(db, repeat, now())
+      const saved = row && open(repeat, row.answer_sealed)
+      if (saved && 'claim' in saved && saved.claim === id) await write(row.answer_sealed)
+    }
+
+    const drop = () => change(own => dropAnswer(db, repeat, own))
     return {
       async storeAnswer(answer) {
         if (answer === undefined) {
-          await dropAnswer(db, repeat)
+          await drop()
           isConcluded = true
           return
         }
@@ -90,11 +109,12 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
           body.length > MAX_STORED_BYTES
             ? { isTooLarge: true }
             : { status, type: contentType, body: body.toString('base64') }
-        await replaceAnswer(db, repeat, seal(repeat, saved))
+        const to = seal(repeat, saved)
+        await change(from => replaceAnswer(db, repeat, { from, to }))
         isConcluded = true
       },
       async end() {
-        if (!isConcluded) await dropAnswer(db, repeat)
+        if (!isConcluded) await drop()
       },
     }
   }
@@ -103,17 +123,19 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
     /** The stored response of the first request, or a claim to run this one. */
     async begin(repeat: Repeat, digest: string): Promise<StoredAnswer | Claim> {
       for (;;) {
-        if (await claim(repeat, digest)) return claimOf(repeat)
+        const own = await claim(repeat, digest)
+        if (own) return own
         const first = await findAnswer(db, repeat, now())
         // The claim was released in the meantime, or has expired.
         if (!first) {
-          await dropAnswer(db, repeat, now())
+          await dropExpired(db, repeat, now())
           continue
         }
-        const saved = JSON.parse(keyring.open(first.answer_sealed, answerPlace(repeat))) as StoredState
+        const saved = open(repeat, first.answer_sealed)
         const isSameBody = first.body_digest === digest
         if (isSameBody && isAbandoned(saved, first.created_time)) {
-          await dropAnswer(db, repeat)
+          // Only the claim that was read: a concurrent retry may have replaced it by its own.
+          await dropAnswer(db, repeat, first.answer_sealed)
           continue
         }
         return replay({ bodyDigest: first.body_digest, response: responseOf(saved) }, digest)

@@ -62,23 +62,42 @@ export async function claimAnswer(
     .execute()
 }
 
-/** Replaces the claim by the answer. */
-export async function replaceAnswer(db: Db, { userId, path, key }: Repeat, sealed: string): Promise<void> {
-  await db
+/** Replaces the sealed text `from` by `to`. Returns whether the row still had it. */
+export async function replaceAnswer(
+  db: Db,
+  { userId, path, key }: Repeat,
+  { from, to }: { readonly from: string; readonly to: string },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
     .updateTable('idempotency')
-    .set({ answer_sealed: sealed })
+    .set({ answer_sealed: to })
     .where('user_id', '=', userId)
     .where('path', '=', path)
     .where('key', '=', key)
-    .execute()
+    .where('answer_sealed', '=', from)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
 }
 
-/** Deletes a key; with `now`, only if it has expired. */
-export async function dropAnswer(db: Db, { userId, path, key }: Repeat, now?: number): Promise<void> {
-  const row = db
+/** Deletes a key if it still has this sealed text. Returns whether it had. */
+export async function dropAnswer(db: Db, { userId, path, key }: Repeat, sealed: string): Promise<boolean> {
+  const { numDeletedRows } = await db
     .deleteFrom('idempotency')
     .where('user_id', '=', userId)
     .where('path', '=', path)
     .where('key', '=', key)
-  await (now === undefined ? row : row.where('created_time', '<=', now - IDEMPOTENCY_LIFETIME_S)).execute()
+    .where('answer_sealed', '=', sealed)
+    .executeTakeFirst()
+  return numDeletedRows > 0n
+}
+
+/** Deletes a key if it has expired. */
+export async function dropExpired(db: Db, { userId, path, key }: Repeat, now: number): Promise<void> {
+  await db
+    .deleteFrom('idempotency')
+    .where('user_id', '=', userId)
+    .where('path', '=', path)
+    .where('key', '=', key)
+    .where('created_time', '<=', now - IDEMPOTENCY_LIFETIME_S)
+    .execute()
 }
