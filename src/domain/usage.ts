@@ -148,6 +148,19 @@ export const allTokens = (usage: Usage): number => {
   return totalInput(counts) + totalOutput(counts)
 }
 
+/** Without `calls`: every report counts its request. */
+const REPORTED_COUNTS = (Object.keys(EMPTY) as Count[]).filter(count => count !== 'calls')
+
+const isZero = (usage: Usage): boolean =>
+  usage.inferences === undefined && REPORTED_COUNTS.every(count => usage[count] === 0)
+
+/**
+ * Whether a later report of a stream replaces an earlier one. Some hosts end a stream with a report of zeros, although the
+ * provider bills the counts that they reported before.
+ */
+export const replacesUsage = (later: Usage, earlier: Usage | undefined): boolean =>
+  earlier === undefined || !isZero(later) || isZero(earlier)
+
 /** Seconds, rounded up. */
 export const wholeSeconds = (seconds: number): number => Math.max(0, Math.ceil(seconds))
 

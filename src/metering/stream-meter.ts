@@ -1,5 +1,5 @@
 import { isObject, member } from '../domain/json-value.ts'
-import type { ToolCalls, Usage } from '../domain/usage.ts'
+import { replacesUsage, type ToolCalls, type Usage } from '../domain/usage.ts'
 import { CR, LF } from '../wire/ascii.ts'
 import { parsedOrNothing } from '../wire/json-bounds.ts'
 import { createSseScanner, dataText, type SseFrame, type SseLimits } from '../wire/sse.ts'
@@ -10,7 +10,7 @@ import { createTextSample, type TextSample } from './text-sample.ts'
 
 /** The totals of a stream so far. It contains counts but no text, so its size does not grow with the stream. */
 export type StreamReading<Failure = unknown> = {
-  /** The last reported usage. Vendors that report several times report totals, so they are never added. */
+  /** The last reported usage. Vendors that report several times report totals, so they are never added. Zeros replace nothing. */
   readonly usage: Usage | undefined
   /** The bytes below at the time of that report. Later output is not in the usage yet. */
   readonly bytesAtUsage: number
@@ -198,7 +198,7 @@ class ChunkMeter implements AnswerMeter {
     const chunks = chunksOf(frame)
     for (const chunk of chunks) {
       const reportedUsage = usageIn(chunk, usageOptions)
-      if (reportedUsage !== undefined) {
+      if (reportedUsage !== undefined && replacesUsage(reportedUsage, reading.usage)) {
         reading.usage = reportedUsage
         reading.bytesAtUsage = reading.textBytes + reading.reasoningBytes
       }

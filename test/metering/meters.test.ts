@@ -73,6 +73,21 @@ describe('a metered stream', () => {
     assert.equal(sent + held, bytes.toString())
   })
 
+  it('keeps its usage if a report of zeros follows, and takes a smaller report that is not zero', () => {
+    const report = (input: number, output: number) => ({
+      choices: [],
+      usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+    })
+    const totals = (...reports: readonly object[]) => {
+      const { usage } = meter(stream(content('Hi'), FINISH, ...reports, DONE), ASKED).reading
+      return usage && [totalInput(usage), totalOutput(usage)]
+    }
+    assert.deepEqual(totals(report(100, 50), report(0, 0)), [100, 50])
+    assert.deepEqual(totals(report(100, 50), report(0, 5)), [0, 5])
+    assert.deepEqual(totals(report(0, 0), report(100, 50)), [100, 50])
+    assert.deepEqual(totals(report(0, 0)), [0, 0])
+  })
+
   it('uses the last usage and never adds them up', () => {
     const told = [1, 2, 3].map(tokens => ({
       ...content('x'),

@@ -212,6 +212,31 @@ for (const engine of oneEngine('postgres'))
   })
 
 for (const engine of oneEngine('sqlite'))
+  describe(`a stream that ends with a usage report of zeros, on ${engine}`, () => {
+    const relay = suiteRelay(engine)
+    const zeros = plain({ choices: [], usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } })
+    const body = { stream: true, max_tokens: 100, messages: [{ role: 'user', content: 'hello' }] }
+
+    for (const path of ['/v1/chat/completions', '/v1/messages'])
+      it(`is charged by the report before it at ${path}`, async () => {
+        const provider = await openProvider()
+        const usage = { prompt_tokens: 100, completion_tokens: 50, total_tokens: 150 }
+        provider.does(response => {
+          const reports = `${plain({ choices: [], usage })}${zeros}`
+          response.writeHead(200, SSE).end(`${delta('hi')}${finish}${reports}data: [DONE]\n\n`)
+        })
+        const { model } = await relay.serve('m', { base_url: provider.url })
+        const token = await relay.newToken()
+        const reply = await relay.api('POST', path, { model, ...body }, { token: token.key })
+        provider.close()
+        assert.equal(reply.status, 200, reply.text)
+        const row = await relay.rowOf(token.id)
+        assert.deepEqual([row.prompt_tokens, row.completion_tokens, row.other.source], [100, 50, 'provider'])
+        assert.equal(row.cost, 100 * INPUT_NANOS + 50 * OUTPUT_NANOS)
+      })
+  })
+
+for (const engine of oneEngine('sqlite'))
   describe(`a legacy completion on ${engine}`, () => {
     const relay = suiteRelay(engine)
 

@@ -1,4 +1,4 @@
-import type { Usage } from '../../domain/usage.ts'
+import { replacesUsage, type Usage } from '../../domain/usage.ts'
 import { type AnswerMeter, emptyReading, type StreamReading } from '../../metering/stream-meter.ts'
 import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
 import { createSseScanner, type SseFrame } from '../../wire/sse.ts'
@@ -57,6 +57,7 @@ export function createEventMeter(): EventMeter {
           reading.finishes += 1
           break
         case 'usage':
+          if (!replacesUsage(event.usage, reading.usage)) break
           reading.usage = event.usage
           reading.bytesAtUsage = reading.textBytes + reading.reasoningBytes
           break
