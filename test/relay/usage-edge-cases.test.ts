@@ -35,6 +35,7 @@ const TEXT = 'The quick brown fox jumps over the lazy dog. '.repeat(20)
 const TEXT_TOKENS = countTokens(TEXT)
 const OPENAI = 1
 const ANTHROPIC = 14
+const GEMINI = 24
 const SSE = { 'content-type': 'text/event-stream' }
 const named = (event: { readonly type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 const plain = (event: object) => `data: ${JSON.stringify(event)}\n\n`
@@ -234,6 +235,47 @@ for (const engine of oneEngine('sqlite'))
         assert.deepEqual([row.prompt_tokens, row.completion_tokens, row.other.source], [100, 50, 'provider'])
         assert.equal(row.cost, 100 * INPUT_NANOS + 50 * OUTPUT_NANOS)
       })
+  })
+
+for (const engine of oneEngine('sqlite'))
+  describe(`a request that a provider gets as several, one of which fails, on ${engine}`, () => {
+    const relay = suiteRelay(engine)
+    const inlineData = { mimeType: 'image/png', data: 'iVBORw0KGgoAAAAN' }
+    const image = {
+      candidates: [{ content: { parts: [{ inlineData }] }, finishReason: 'STOP' }],
+      usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 1_290, totalTokenCount: 1_300 },
+    }
+
+    /** Four images, of which the last one fails with this status. */
+    async function draw(status: number, answersOthers: boolean) {
+      const provider = await openProvider()
+      let bodies = 0
+      provider.does(async response => {
+        const isLast = ++bodies === 4
+        if (!isLast && !answersOthers) return
+        if (isLast) await delay(100)
+        response.writeHead(isLast ? status : 200, { 'content-type': 'application/json' })
+        response.end(JSON.stringify(isLast ? { error: { code: status, message: 'no' } } : image))
+      })
+      const { model } = await relay.serve('gemini-2.5-flash-image', { type: GEMINI, base_url: provider.url })
+      const token = await relay.newToken({ unlimited_quota: true })
+      const body = { model, prompt: 'a cat', n: 4 }
+      const reply = await relay.api('POST', '/v1/images/generations', body, { token: token.key })
+      const row = await relay.rowOf(token.id)
+      provider.close()
+      assert.equal(row.cost, 0)
+      return { reply, suspense: await relay.suspenseOf(token.id) }
+    }
+
+    for (const status of [400, 429])
+      for (const answers of [true, false])
+        it(`with ${status} while the others are ${answers ? 'answered' : 'in flight'}, is in suspense`, async () => {
+          const { reply, suspense } = await draw(status, answers)
+          assert.equal(reply.status, status, reply.text)
+          const [entry, ...others] = suspense
+          assert.deepEqual([entry?.reason, others], [`status ${status}`, []])
+          assert.ok(Number(entry?.amount) > 0)
+        })
   })
 
 for (const engine of oneEngine('sqlite'))

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../../simulator/formats/openai-images.ts'
 import { soundKind } from '../../src/media/audio/kind.ts'
 import { SPEECH_TYPES } from '../../src/media/speech-request.ts'
-import type { UpstreamRequest } from '../../src/relay/upstream/exchange.ts'
+import type { UpstreamOutcome, UpstreamRequest } from '../../src/relay/upstream/exchange.ts'
 import { send } from '../../src/relay/upstream/send.ts'
 import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
 import { type Json, type Replay, startReplay } from '../support/replay.ts'
@@ -565,4 +565,48 @@ it('only the first of several bodies of one request are sent at the end of a tur
   const body = Array.from({ length: 6 }, (_, index) => Buffer.from(String(index)))
   await send(upstream, { body }, ask).outcome
   assert.deepEqual(sent, [true, true, true, true, false, false])
+})
+
+describe('several bodies of one request, one of which fails', () => {
+  const answer = { kind: 'buffered', status: 200, headers: {}, body: Buffer.from('1') } as const
+  const error = { ...answer, status: 400 } as const
+  const cut = { kind: 'failure', reason: 'cut', message: 'aborted', wasSent: true } as const
+  const unsent = { ...cut, wasSent: false } as const
+  const refused = { ...cut, reason: 'connect', wasSent: false } as const
+  const timeouts = { connectMs: 1, firstByteMs: 1, idleMs: 1, totalMs: 1 }
+  const ask = { url: new URL('http://a.example'), headers: {}, timeouts, isStream: false }
+
+  /** The outcome if the bodies are answered so; a list: when the exchange is aborted. */
+  const outcomeOf = (...outcomes: readonly (UpstreamOutcome | readonly [UpstreamOutcome])[]) => {
+    let next = 0
+    const upstream = {
+      exchange() {
+        const outcome = outcomes[next++] as UpstreamOutcome | readonly [UpstreamOutcome]
+        const { promise, resolve } = Promise.withResolvers<UpstreamOutcome>()
+        if (!Array.isArray(outcome)) resolve(outcome as UpstreamOutcome)
+        return { outcome: promise, abort: () => resolve((outcome as readonly [UpstreamOutcome])[0]) }
+      },
+    }
+    return send(upstream, { body: outcomes.map(() => Buffer.from('x')) }, ask).outcome
+  }
+
+  it('may be billed if another body was answered or in flight', async () => {
+    for (const others of [
+      [answer],
+      [[answer]],
+      [[cut]],
+      [error, [cut]],
+      [answer, answer, answer, answer],
+    ] as const)
+      for (const failed of [error, refused])
+        assert.deepEqual(await outcomeOf(...others.slice(1), failed, others[0]), {
+          ...failed,
+          othersMayBeBilled: true,
+        })
+  })
+
+  it('are not billed if no other body was sent, or all of them failed', async () => {
+    for (const others of [[], [[unsent]], [[refused]], [error], [[error], error]] as const)
+      assert.deepEqual(await outcomeOf(error, ...others), error)
+  })
 })

@@ -70,12 +70,16 @@ export type ConnectionFailure = {
   readonly wasSent: boolean
   /** The resource that this machine has run out of. */
   readonly shortage?: Shortage
+  readonly othersMayBeBilled?: OthersMayBeBilled
 }
+/** Other bodies of the same request were answered, or were sent and not answered: the provider may bill them. */
+type OthersMayBeBilled = true
 export type BufferedResponse = {
   readonly kind: 'buffered'
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
+  readonly othersMayBeBilled?: OthersMayBeBilled
 }
 export type StreamedResponse = {
   readonly kind: 'stream'
@@ -83,6 +87,10 @@ export type StreamedResponse = {
   readonly headers: IncomingHttpHeaders
   readonly flow: Flow
 }
+/** Whether the provider may bill a request although its answer did not arrive. */
+export const mayBeBilled = ({ wasSent, reason }: ConnectionFailure): boolean =>
+  wasSent && reason !== 'connect'
+
 export type UpstreamOutcome = ConnectionFailure | BufferedResponse | StreamedResponse
 
 export type Receiver = {

@@ -5,7 +5,7 @@ import type { ErrorResponse } from '../../override/edit.ts'
 import type { AttemptOutcome as HealthOutcome } from '../../routing/health.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { BufferedResponse, ConnectionFailure } from './exchange.ts'
+import { type BufferedResponse, type ConnectionFailure, mayBeBilled } from './exchange.ts'
 
 /** The failure of an attempt. */
 export type AttemptFailure = {
@@ -51,17 +51,15 @@ export function readRetryAfter(header: string | string[] | undefined, nowMs: num
   return Number.isFinite(seconds) ? Math.min(MAX_RETRY_S, Math.max(0, Math.ceil(seconds))) : undefined
 }
 
-export function connectionFailure(
-  channel: RelayChannel,
-  { reason, message, wasSent, shortage }: ConnectionFailure,
-): AttemptFailure {
+export function connectionFailure(channel: RelayChannel, failure: ConnectionFailure): AttemptFailure {
+  const { reason, message, shortage, othersMayBeBilled = false } = failure
   return {
     channel,
     kind: reason,
     status: 0,
     message,
     retryAfterS: undefined,
-    mayBeBilled: wasSent && reason !== 'connect',
+    mayBeBilled: othersMayBeBilled || mayBeBilled(failure),
     health: connectionHealth(reason),
     // Another channel would need the same resource.
     isRetryable: reason !== 'local',
@@ -123,7 +121,7 @@ export function statusFailure(
     status,
     message: isMapped ? `status ${response.status}, mapped to ${status}` : `status ${status}`,
     retryAfterS,
-    mayBeBilled: false,
+    mayBeBilled: response.othersMayBeBilled ?? false,
     health: healthOf(status, isKeyError, retryAfterS),
     isRetryable: isKeyError || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
     answer: isMapped ? { ...response, status } : response,

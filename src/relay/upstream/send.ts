@@ -3,6 +3,7 @@ import type { UpstreamBody } from '../operations/channel-request.ts'
 import {
   type BufferedResponse,
   MAX_BUFFERED_BYTES,
+  mayBeBilled,
   type UpstreamExchange,
   type UpstreamOutcome,
   type UpstreamRequest,
@@ -43,7 +44,7 @@ const TOO_LONG: UpstreamOutcome = {
 
 /**
  * Sends several bodies and joins their answers into one list, in the order of the bodies. The first failure fails the
- * request and aborts the others.
+ * request and aborts the others. The provider may bill those that were answered or in flight.
  */
 function exchangeEach(
   upstream: Pick<Upstream, 'exchange'>,
@@ -55,6 +56,7 @@ function exchangeEach(
   // The size limit applies to all answers together.
   let room = request.maxAnswerBytes ?? MAX_BUFFERED_BYTES
   let bad: UpstreamOutcome | undefined
+  let othersMayBeBilled = false
   let next = 0
   // The first bodies are sent at once, the others when a response ends.
   const later = { ...request, isEndOfTurn: false }
@@ -74,17 +76,22 @@ function exchangeEach(
       running.delete(exchange)
       const isGood = outcome.kind === 'buffered' && outcome.status >= 200 && outcome.status < 300
       if (isGood) room -= outcome.body.length
-      if (isGood && room >= 0) answers[index] = outcome
+      if (isGood && room >= 0 && bad === undefined) answers[index] = outcome
       else if (bad === undefined) {
         bad = isGood ? TOO_LONG : outcome
         abort()
+        continue
       }
+      othersMayBeBilled ||= isGood || (outcome.kind === 'failure' && mayBeBilled(outcome))
     }
   }
 
   const lanes = Array.from({ length: Math.min(CONCURRENCY, bodies.length) }, sendNext)
   return {
-    outcome: Promise.all(lanes).then(() => bad ?? joinAnswers(answers)),
+    outcome: Promise.all(lanes).then(() => {
+      if (bad === undefined) return joinAnswers(answers)
+      return othersMayBeBilled ? { ...bad, othersMayBeBilled } : bad
+    }),
     abort() {
       bad ??= { kind: 'failure', reason: 'cut', message: 'aborted', wasSent: true }
       abort()
