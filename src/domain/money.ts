@@ -18,6 +18,16 @@ export function safe(amount: number): number {
   return amount
 }
 
+/** The amount, or undefined if it is too large to be exact. */
+export function exactOrUndefined(amount: () => number): number | undefined {
+  try {
+    return amount()
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
 /** The remaining balance in units, rounded down. With `unitsUsed` it adds up to the granted amount. */
 export function unitsLeft(nanos: number): number {
   return floorDivide(nanos, NANOS_PER_UNIT)

@@ -55,20 +55,27 @@ function writeAll(descriptor: number, bytes: Uint8Array, position: number): void
 function fileOf(descriptor: number): JournalFile {
   let isClosed = false
   let isSyncing = false
+  /** The number of a closed descriptor may belong to another file. */
+  const descriptorIfOpen = () => {
+    if (isClosed) throw new Error('the file is closed')
+    return descriptor
+  }
   const close = () => {
+    if (isClosed) return
     isClosed = true
     if (!isSyncing) closeSync(descriptor)
   }
   return {
-    size: () => fstatSync(descriptor).size,
-    read: (into, position) => readSync(descriptor, into, 0, into.length, position),
-    write: (bytes, position) => writeAll(descriptor, bytes, position),
-    truncate: size => ftruncateSync(descriptor, size),
-    sync: () => fdatasyncSync(descriptor),
+    size: () => fstatSync(descriptorIfOpen()).size,
+    read: (into, position) => readSync(descriptorIfOpen(), into, 0, into.length, position),
+    write: (bytes, position) => writeAll(descriptorIfOpen(), bytes, position),
+    truncate: size => ftruncateSync(descriptorIfOpen(), size),
+    sync: () => fdatasyncSync(descriptorIfOpen()),
     syncSoon(onFailure) {
       if (isSyncing) return
+      const open = descriptorIfOpen()
       isSyncing = true
-      fdatasync(descriptor, error => {
+      fdatasync(open, error => {
         isSyncing = false
         if (isClosed) closeSync(descriptor)
         if (error) onFailure(error)

@@ -60,6 +60,7 @@ export function createJournal(deps: JournalDeps) {
   /** Groups that the disk refused. The next commit includes them, so that the sequence has no gap. */
   let unwritten: CommitGroup[] = []
   let isSynced = true
+  let isClosed = false
   /** Records up to this number are not needed for recovery. */
   let neededAfter = 0
   let isEmpty = false
@@ -176,6 +177,7 @@ export function createJournal(deps: JournalDeps) {
     const groups = flushing ? [...unwritten, flushing] : unwritten
     if (groups.length === 0) return
     try {
+      if (isClosed) throw new Error('it is closed')
       commitWithReserve(groups)
       unwritten = []
       flushing?.done.resolve()
@@ -278,6 +280,7 @@ export function createJournal(deps: JournalDeps) {
     close(): void {
       stopSyncing()
       flush()
+      isClosed = true
       segment.file.close()
     },
   }

@@ -1,6 +1,7 @@
 import type { Refusal } from '../domain/errors.ts'
+import { exactOrUndefined } from '../domain/money.ts'
 import type { UnresolvedCharge, UsageLog } from '../domain/settled.ts'
-import { allCounts, totalInput, totalOutput, type Usage, withToolCalls } from '../domain/usage.ts'
+import { allCounts, EMPTY, totalInput, totalOutput, type Usage, withToolCalls } from '../domain/usage.ts'
 import type { UpstreamError } from './answer/upstream-error.ts'
 import { excessSuspense } from './price/plausible-usage.ts'
 import { shadowCosts } from './price/shadow.ts'
@@ -39,6 +40,21 @@ function chargedUsage(
   return source === 'zero' ? usage : withToolCalls(usage, priced.unreported(channel, outgoing?.tools))
 }
 
+/**
+ * A usage that costs more than 2^53 nanodollars cannot be charged. It is recorded as reported and goes to suspense, as implausible
+ * usage does.
+ */
+function withoutUsage(request: RelayRequest, settling: SettlementInput): SettlementInput {
+  const { usage, reported = usage } = settling
+  const { vendorCost } = usage
+  return {
+    ...settling,
+    usage: vendorCost === undefined ? EMPTY : { ...EMPTY, vendorCost },
+    source: 'zero',
+    reported: chargedUsage(request, { ...settling, usage: reported }),
+  }
+}
+
 /** Settles a request in the ledger, once. The last byte of the answer is sent after this resolves. */
 export function settle(
   request: RelayRequest,
@@ -48,7 +64,8 @@ export function settle(
   const { channel, trace, error } = settling
   const usage = chargedUsage(request, settling)
   const served = servedConditions(request, settling)
-  const cost = priced.costOf(channel, usage, served)
+  const cost = exactOrUndefined(() => priced.costOf(channel, usage, served))
+  if (cost === undefined) return settle(request, withoutUsage(request, settling))
   const price = priced.billedBy(channel, usage, served)
   const counts = allCounts(usage)
   const other = usageDetails(request, settling, usage, price)

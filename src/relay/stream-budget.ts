@@ -1,3 +1,4 @@
+import { exactOrUndefined } from '../domain/money.ts'
 import { withToolCalls } from '../domain/usage.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import type { ChannelRequest, StreamMeter } from './operations/channel-request.ts'
@@ -40,7 +41,9 @@ export function createStreamBudget(
   return () => {
     const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens, meter.measured?.()))
     const usage = plausibleUsage(withToolCalls(used, meter.reading.toolCalls), limits)
-    const costSoFar = priced.costOf(channel, usage, outgoing.services)
+    const costSoFar = exactOrUndefined(() => priced.costOf(channel, usage, outgoing.services))
+    // Such a usage is implausible: the settlement does not charge it.
+    if (costSoFar === undefined) return !isRefused
     hold.progress(costSoFar)
     // The hold covers the requested maximum output, but a provider may exceed it.
     if (costSoFar > hold.held() && !isExtending) void extend(costSoFar)

@@ -54,6 +54,36 @@ function openWith(content: Buffer) {
   return { journal, files }
 }
 
+describe('a closed journal', () => {
+  it('rejects a record and writes nothing, not even to a file that has the number of its descriptor', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'sluice-closed-'))
+    const journal = openOn(diskFiles, { dir })
+    append(journal, 'a')
+    journal.close()
+    journal.close()
+    const path = join(dir, 'other')
+    const other = diskFiles.openToWrite(path)
+    try {
+      const { committed } = journal.append({ kind: 'release', rid: 'b' })
+      await assert.rejects(committed, /the journal cannot be written: it is closed/)
+      assert.equal(other.size(), 0)
+      assert.ok(readdirSync(dir).includes('reserve'))
+    } finally {
+      other.close()
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+
+  it('has files that cannot be written after they were closed', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'sluice-closed-'))
+    const file = diskFiles.openToWrite(join(dir, 'file'))
+    file.close()
+    for (const use of [() => file.write(Buffer.from('a'), 0), () => file.truncate(0), () => file.sync()])
+      assert.throws(use, /the file is closed/)
+    rmSync(dir, { recursive: true, force: true })
+  })
+})
+
 describe('a journal file', () => {
   const { content, ends } = writeCommits()
 

@@ -1,3 +1,4 @@
+import { exactOrUndefined } from '../../domain/money.ts'
 import { IMPLAUSIBLE_USAGE, type UnresolvedCharge } from '../../domain/settled.ts'
 import {
   allTokens,
@@ -154,15 +155,9 @@ export function excessSuspense(
   charged: number,
   reportedCost: () => number,
 ): readonly UnresolvedCharge[] {
-  const amount = Math.min(costOrMost(reportedCost) - charged, MAX_EXCESS_NANOS)
+  const amount = Math.min(
+    (exactOrUndefined(reportedCost) ?? Number.MAX_SAFE_INTEGER) - charged,
+    MAX_EXCESS_NANOS,
+  )
   return amount > 0 ? [{ channelId, amount, reason: IMPLAUSIBLE_USAGE }] : []
-}
-
-function costOrMost(cost: () => number): number {
-  try {
-    return cost()
-  } catch (error) {
-    if (error instanceof RangeError) return Number.MAX_SAFE_INTEGER
-    throw error
-  }
 }

@@ -1,5 +1,5 @@
 import type { ShadowCost } from '../../domain/canary.ts'
-import { usdText } from '../../domain/money.ts'
+import { exactOrUndefined, usdText } from '../../domain/money.ts'
 import type { When } from '../../domain/price.ts'
 import type { Usage } from '../../domain/usage.ts'
 import { sentModel } from '../../routing/table.ts'
@@ -72,11 +72,6 @@ function costUnder(
   { route, work }: Pick<RelayRequest, 'route' | 'work'>,
   { channel, usage, served }: ServedUsage,
 ): number | undefined {
-  try {
-    return priceServed(prices, route, work).costOf(channel, usage, served)
-  } catch (error) {
-    // A shadow price may make a request too expensive for any quota. This must not affect the real settlement.
-    if (error instanceof RangeError) return undefined
-    throw error
-  }
+  // A shadow price may make a request too expensive for any quota. This must not affect the real settlement.
+  return exactOrUndefined(() => priceServed(prices, route, work).costOf(channel, usage, served))
 }

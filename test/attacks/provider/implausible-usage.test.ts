@@ -267,6 +267,29 @@ for (const engine of oneEngine('postgres')) {
         assert.deepEqual(suspense, [])
       })
     }
+    for (const stream of [false, true])
+      it(`is not paid for usage that costs more than 2^53 nanodollars${stream ? ' in a stream' : ''}, and the client gets its response`, async () => {
+        const { model, channel, id, key } = await open({}, { output: 20_000, max_output_tokens: null })
+        answer = stream
+          ? eventsAnswer({ ...chunk({ content: 'Hi' }), usage: absurd }, chunk({ content: ' there' }), {
+              ...chunk({}, 'stop'),
+              usage: absurd,
+            })
+          : jsonAnswer(completion(absurd, 'Hi there'))
+        const reply = await relay.chat(key, { model, messages, stream })
+        assert.equal(reply.status, 200, reply.text)
+        assert.match(reply.text, stream ? /there[\s\S]*\[DONE\]/ : /Hi there/)
+        const row = await relay.rowOf(id)
+        assert.deepEqual([row.type, row.cost, row.completion_tokens, row.other.source], [2, 0, 0, 'zero'])
+        assert.deepEqual(row.other.reported, { prompt_tokens: 5, completion_tokens: 900_000_000 })
+        const entries = await relay.suspenseOf(id)
+        assert.deepEqual(
+          entries.map(({ reason, channel_id, amount }) => [reason, Number(channel_id), Number(amount)]),
+          [['implausible_usage', channel, 1e14]],
+        )
+        const { held_quota } = await relay.must(relay.api('GET', `/api/token/${id}`))
+        assert.equal(held_quota, 0)
+      })
 
     it('has the same limits if its response is translated, and in further inferences', async () => {
       const { model, id, key } = await open({ type: ANTHROPIC })
