@@ -252,9 +252,18 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
     answers.push({ rid, nodeId: node.id, paid, payer })
   }
 
-  /** A stream extends its hold while it runs, and ends without waiting for that. */
-  function extend({ hold }: { readonly hold: Hold }, amount: number): void {
-    hold.extend(1 + Math.floor(streamRandom() * 3 * amount)).catch(() => {})
+  /** A stream extends its hold while it runs, and is settled without waiting for that. */
+  async function settleExtended(
+    node: SimulatedNode,
+    payer: Payer,
+    held: { hold: Hold; rid: string },
+    amount: number,
+  ): Promise<void> {
+    invariants.onOverrun(1)
+    const extending = held.hold.extend(1 + Math.floor(streamRandom() * 3 * amount)).catch(() => false)
+    await settle(node, payer, held, { amount, isExtended: true })
+    await extending
+    invariants.onOverrun(-1)
   }
 
   async function request(atMs: number): Promise<void> {
@@ -279,13 +288,11 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
         if (random() < 0.3) hold.progress(below(amount))
         await node.wait(random() * 300)
         const isExtended = streamRandom() < EXTENDED_SHARE
-        if (isExtended) {
-          invariants.onOverrun(1)
-          extend(held, amount)
-        }
+        const settling = isExtended
+          ? settleExtended(node, payer, held, amount)
+          : settle(node, payer, held, { amount, isExtended })
         // The journal could not be written: the client gets an error, and the record is written later or lost.
-        await settle(node, payer, held, { amount, isExtended }).catch(() => {})
-        if (isExtended) invariants.onOverrun(-1)
+        await settling.catch(() => {})
       }
     }
     if (admission) admission.ticket.end(0)
