@@ -107,8 +107,8 @@ export function asciiOf(code: string): string {
   if (raw !== null) throw new Error(`A raw template has a character that is not ASCII: ${raw[0]}`)
   return code.replace(/(\\*)([^\0-\x7f])/g, (_match, backslashes: string, character: string) => {
     // A backslash before the character itself means nothing, and must not escape the backslash of the escape.
-    const kept = backslashes.slice(backslashes.length % 2)
-    return `${kept}\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+    const otherBackslashes = backslashes.slice(backslashes.length % 2)
+    return `${otherBackslashes}\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
 }
 

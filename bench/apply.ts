@@ -5,6 +5,7 @@ import { CHANGES_PER_EPOCH } from '../src/domain/node.ts'
 import type { Settled } from '../src/domain/settled.ts'
 import { createRequestIds } from '../src/http/request-id.ts'
 import { createBooks } from '../src/store/books/books.ts'
+import { USAGE } from '../test/support/usage.ts'
 import { openLedgerStore } from './ledger-store.ts'
 import type { Options } from './options.ts'
 import { median, printTable } from './table.ts'
@@ -40,16 +41,9 @@ function settledRequest({ users, tokens, models, channels }: Load): Settled {
   const tokenId = 1 + below(tokens)
   const channelId = 1 + below(channels)
   const log = {
+    ...USAGE,
     tokenName: `token ${tokenId}`,
     model: `model-${below(models)}`,
-    promptTokens: 12,
-    completionTokens: 7,
-    useTimeMs: 5,
-    isStream: false,
-    address: '127.0.0.1',
-    isError: false,
-    content: '',
-    upstreamRequestId: '',
     other: {
       source: 'provider',
       frt: 4,

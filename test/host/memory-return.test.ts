@@ -144,10 +144,10 @@ describe('a collection of the young generation', () => {
         import { createYoungCollection } from './src/host/memory-return.ts'
         const youngMib = () =>
           getHeapSpaceStatistics().find(space => space.space_name === 'new_space').physical_space_size / 1_048_576
-        const kept = []
-        for (let count = 0; count < 3_000_000; count++) kept[count % 50_000] = { count, text: String(count) }
+        const objects = []
+        for (let count = 0; count < 3_000_000; count++) objects[count % 50_000] = { count, text: String(count) }
         const before = youngMib()
-        kept.length = 0
+        objects.length = 0
         const collect = createYoungCollection()
         // V8 must have seen few allocations for a while.
         for (let tries = 0; tries < 100 && youngMib() > 2; tries++) {

@@ -553,10 +553,10 @@ it('several responses to one request together are at most as long as one may be'
 
 it('only the first of several bodies of one request are sent at the end of a turn', async () => {
   const answer = { kind: 'buffered', status: 200, headers: {}, body: Buffer.from('1') } as const
-  const sent: (boolean | undefined)[] = []
+  const turnEnds: (boolean | undefined)[] = []
   const upstream = {
     exchange({ isEndOfTurn }: UpstreamRequest) {
-      sent.push(isEndOfTurn)
+      turnEnds.push(isEndOfTurn)
       return { outcome: Promise.resolve(answer), abort() {} }
     },
   }
@@ -564,7 +564,7 @@ it('only the first of several bodies of one request are sent at the end of a tur
   const ask = { url: new URL('http://a.example'), headers: {}, timeouts, isStream: false, isEndOfTurn: true }
   const body = Array.from({ length: 6 }, (_, index) => Buffer.from(String(index)))
   await send(upstream, { body }, ask).outcome
-  assert.deepEqual(sent, [true, true, true, true, false, false])
+  assert.deepEqual(turnEnds, [true, true, true, true, false, false])
 })
 
 describe('several bodies of one request, one of which fails', () => {

@@ -80,14 +80,14 @@ for (const engine of oneEngine('postgres')) {
       const model = 'sora-2'
       const token = await furnish(server, { url: `http://127.0.0.1:${port}` }, model)
       // It gets no response: the gateway is killed.
-      const asked = server
+      const submission = server
         .api('POST', '/v1/videos', { model, prompt: 'four', n: 4 }, { token })
         .catch(() => {})
       await until('the second call', async () => submissions > 1 || undefined)
       // The response to the first one is in the journal by then.
       await delay(200)
       await server.kill()
-      await asked
+      await submission
       server = await startServer(ground)
       const { api } = server
       const charged = await until('the charge', async () => {

@@ -198,7 +198,7 @@ for (const engine of oneEngine('postgres')) {
       const { model } = await relay.serve('sim-small', { base_url: vendor.url }, PRICES)
       const { id, key } = await relay.newToken({ unlimited_quota: true })
       answer = WAYS[way](whole)
-      const asked = {
+      const request = {
         model,
         input: 'Hi',
         stream: way === 'streamed',
@@ -206,7 +206,7 @@ for (const engine of oneEngine('postgres')) {
         max_tool_calls: maxCalls,
         max_output_tokens: 50,
       }
-      const reply = await relay.api('POST', '/v1/responses', asked, { token: key })
+      const reply = await relay.api('POST', '/v1/responses', request, { token: key })
       assert.equal(reply.status, 200, reply.text)
       const row = await relay.rowOf(id)
       assert.equal(row.other.overrun, undefined)
