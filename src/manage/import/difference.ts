@@ -1,4 +1,6 @@
 import type { Digest } from '../../identity/credentials.ts'
+import type { AmountDifference } from './balance.ts'
+import type { ImportState } from './context.ts'
 
 /**
  * The fields of a row as an import last read them, as short digests: they may be secrets, and only equality matters.
@@ -39,5 +41,30 @@ export function compareFields<Name extends string>(
   return {
     changed: names.filter(name => current[name] === last[name]),
     conflicting: names.filter(name => current[name] !== last[name]),
+  }
+}
+
+type Sides<Name extends string> = {
+  readonly last: ImportState
+  readonly source: Readonly<Record<Name, Field>>
+  readonly here: Readonly<Record<Name, Field>>
+}
+
+/** What an import changes in a row: the difference of its quota, and the fields that changed in the source only. */
+export function differenceOf<Name extends string>(
+  { last, source, here }: Sides<Name>,
+  { nanos, missing }: AmountDifference,
+  digest: Digest,
+) {
+  const { changed, conflicting } = compareFields(last.fields ?? {}, source, here, digest)
+  return {
+    last,
+    changed,
+    conflicting,
+    change: Object.fromEntries(changed.map(name => [name, source[name]])),
+    nanos,
+    missing,
+    isSame: changed.length === 0 && nanos === 0,
+    isBooked: true,
   }
 }

@@ -19,7 +19,7 @@ import {
 } from '../../store/records/tokens.ts'
 import { amountDifference, bookDifference, missingMessage, openingReason } from './balance.ts'
 import { auditImport, type ImportContext, type ImportState, importRow, stateOf } from './context.ts'
-import { compareFields, digestFields } from './difference.ts'
+import { differenceOf, digestFields } from './difference.ts'
 import type { SourceToken } from './inventory.ts'
 
 const fieldsOf = (token: SourceToken) => ({
@@ -144,27 +144,13 @@ export async function importTokens(
     for (const [index, token] of tokens.entries()) ids.set(token.sourceId, created[index] as number)
   }
 
-  /** What an import changes in a token: the difference of its quota, and the fields that changed in the source only. */
   function decide(token: SourceToken, row: ImportRow, here: TokenWithAccount) {
     const last = stateOf(row)
-    const sourceFields = fieldsOf(token)
-    const { changed, conflicting } = compareFields(last.fields ?? {}, sourceFields, fieldsHere(here), digest)
-    const { nanos, missing } = amountDifference(token, last, { ...here, held: 0 })
-    const change: TokenChange & { unlimited?: number } = Object.fromEntries(
-      changed.map(name => [name, sourceFields[name]]),
-    )
-    return {
-      last,
-      here,
-      changed,
-      conflicting,
-      change,
-      nanos,
-      missing,
-      isSame: changed.length === 0 && nanos === 0,
-      isBooked: true,
-      state: stateFor(token, (last.nanos ?? 0) + nanos),
-    }
+    const sides = { last, source: fieldsOf(token), here: fieldsHere(here) }
+    const difference = differenceOf(sides, amountDifference(token, last, { ...here, held: 0 }), digest)
+    const change: TokenChange & { unlimited?: number } = difference.change
+    const state = stateFor(token, (last.nanos ?? 0) + difference.nanos)
+    return { ...difference, here, change, state }
   }
   type Decision = ReturnType<typeof decide>
 

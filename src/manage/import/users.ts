@@ -21,7 +21,7 @@ import {
 } from '../../store/records/users.ts'
 import { amountDifference, bookDifference, missingMessage, openingReason } from './balance.ts'
 import { auditImport, type ImportContext, type ImportState, importRow, stateOf } from './context.ts'
-import { compareFields, digestFields } from './difference.ts'
+import { differenceOf, digestFields } from './difference.ts'
 import type { SourceUser } from './inventory.ts'
 import { createUsernames, usernameOf } from './names.ts'
 import { quoted } from './values.ts'
@@ -171,27 +171,17 @@ export async function importUsers(
     for (const [index, user] of users.entries()) ids.set(user.sourceId, created[index] as number)
   }
 
-  /** What an import changes in a user: the difference of its quota, and the fields that changed in the source only. */
   function decide(user: SourceUser, row: ImportRow, here: UserWithAccount) {
     const last = stateOf(row)
-    const sourceFields = { ...fieldsOf(user), display_name: user.displayName || here.display_name }
-    const { changed, conflicting } = compareFields(last.fields ?? {}, sourceFields, fieldsHere(here), digest)
-    const { nanos, missing } = amountDifference(user, last, here)
-    const change: UserChange & { unlimited?: number } = Object.fromEntries(
-      changed.map(name => [name, sourceFields[name]]),
-    )
-    return {
+    const sides = {
       last,
-      here,
-      changed,
-      conflicting,
-      change,
-      nanos,
-      missing,
-      isSame: changed.length === 0 && nanos === 0,
-      isBooked: true,
-      state: stateFor(user, (last.nanos ?? 0) + nanos),
+      source: { ...fieldsOf(user), display_name: user.displayName || here.display_name },
+      here: fieldsHere(here),
     }
+    const difference = differenceOf(sides, amountDifference(user, last, here), digest)
+    const change: UserChange & { unlimited?: number } = difference.change
+    const state = stateFor(user, (last.nanos ?? 0) + difference.nanos)
+    return { ...difference, here, change, state }
   }
   type Decision = ReturnType<typeof decide>
 

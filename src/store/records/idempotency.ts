@@ -3,6 +3,8 @@ import type { Db, Trx } from '../engine/store.ts'
 
 export type Repeat = { readonly userId: number; readonly path: string; readonly key: string }
 
+const rowOf = ({ userId, path, key }: Repeat) => ({ user_id: userId, path, key })
+
 /** The place that a saved answer is sealed to. */
 export const answerPlace = ({ userId, path, key }: Repeat) => ({
   table: 'idempotency',
@@ -10,20 +12,18 @@ export const answerPlace = ({ userId, path, key }: Repeat) => ({
   field: 'answer',
 })
 
-export const findAnswer = (db: Db, { userId, path, key }: Repeat, now: number) =>
+export const findAnswer = (db: Db, repeat: Repeat, now: number) =>
   db
     .selectFrom('idempotency')
     .select(['body_digest', 'answer_sealed', 'created_time'])
-    .where('user_id', '=', userId)
-    .where('path', '=', path)
-    .where('key', '=', key)
+    .where(({ and }) => and(rowOf(repeat)))
     .where('created_time', '>', now - IDEMPOTENCY_LIFETIME_S)
     .executeTakeFirst()
 
 /** Saves the response in the transaction of the change itself, so that a crash cannot separate them. */
 export async function saveAnswer(
   trx: Trx,
-  { userId, path, key }: Repeat,
+  repeat: Repeat,
   answer: { bodyDigest: string; sealed: string; now: number },
 ): Promise<void> {
   await trx
@@ -33,9 +33,7 @@ export async function saveAnswer(
   await trx
     .insertInto('idempotency')
     .values({
-      user_id: userId,
-      path,
-      key,
+      ...rowOf(repeat),
       body_digest: answer.bodyDigest,
       answer_sealed: answer.sealed,
       created_time: answer.now,
@@ -46,15 +44,13 @@ export async function saveAnswer(
 /** Claims the key before the work is done; fails if the key is in use. */
 export async function claimAnswer(
   db: Db,
-  { userId, path, key }: Repeat,
+  repeat: Repeat,
   claim: { bodyDigest: string; sealed: string; now: number },
 ): Promise<void> {
   await db
     .insertInto('idempotency')
     .values({
-      user_id: userId,
-      path,
-      key,
+      ...rowOf(repeat),
       body_digest: claim.bodyDigest,
       answer_sealed: claim.sealed,
       created_time: claim.now,
@@ -65,39 +61,33 @@ export async function claimAnswer(
 /** Replaces the sealed text `from` by `to`. Returns whether the row still had it. */
 export async function replaceAnswer(
   db: Db,
-  { userId, path, key }: Repeat,
+  repeat: Repeat,
   { from, to }: { readonly from: string; readonly to: string },
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('idempotency')
     .set({ answer_sealed: to })
-    .where('user_id', '=', userId)
-    .where('path', '=', path)
-    .where('key', '=', key)
+    .where(({ and }) => and(rowOf(repeat)))
     .where('answer_sealed', '=', from)
     .executeTakeFirst()
   return numUpdatedRows > 0n
 }
 
 /** Deletes a key if it still has this sealed text. Returns whether it had. */
-export async function dropAnswer(db: Db, { userId, path, key }: Repeat, sealed: string): Promise<boolean> {
+export async function dropAnswer(db: Db, repeat: Repeat, sealed: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('idempotency')
-    .where('user_id', '=', userId)
-    .where('path', '=', path)
-    .where('key', '=', key)
+    .where(({ and }) => and(rowOf(repeat)))
     .where('answer_sealed', '=', sealed)
     .executeTakeFirst()
   return numDeletedRows > 0n
 }
 
 /** Deletes a key if it has expired. */
-export async function dropExpired(db: Db, { userId, path, key }: Repeat, now: number): Promise<void> {
+export async function dropExpired(db: Db, repeat: Repeat, now: number): Promise<void> {
   await db
     .deleteFrom('idempotency')
-    .where('user_id', '=', userId)
-    .where('path', '=', path)
-    .where('key', '=', key)
+    .where(({ and }) => and(rowOf(repeat)))
     .where('created_time', '<=', now - IDEMPOTENCY_LIFETIME_S)
     .execute()
 }
