@@ -164,7 +164,7 @@ class RequestHold implements Hold {
       log,
       video,
     }
-    const { lsn, body, committed } = ledger.journal.append(record)
+    const { lsn, body, committed } = ledger.journal.append(record, this.#lsn)
     ledger.onSettled({ lsn, body, timeMs })
     return committed.then(() => {
       ledger.onCommitted()

@@ -40,11 +40,16 @@ const RESERVE_RETRY_MS = 1_000
 /** How often the disk gets what was written, unless each commit waits for it. A power failure may lose what is newer. */
 const SYNC_EVERY_MS = 1_000
 
+/** The place of an open record, if there is none. */
+const NONE = Number.POSITIVE_INFINITY
+
 /** The records of one turn of the event loop, which are committed together. Each is serialized once, when it is appended. */
 type OpenGroup = {
   readonly first: number
   readonly bodies: string[]
   readonly done: PromiseWithResolvers<void>
+  /** The oldest open record of the requests that the group settles. */
+  oldestOpenLsn: number
 }
 
 /**
@@ -58,7 +63,7 @@ export function createJournal(deps: JournalDeps) {
   let nextLsn = 1
   let batch: OpenGroup | undefined
   /** Groups that the disk refused. The next commit includes them, so that the sequence has no gap. */
-  let unwritten: CommitGroup[] = []
+  let unwritten: OpenGroup[] = []
   let isSynced = true
   let isClosed = false
   /** Records up to this number are not needed for recovery. */
@@ -256,10 +261,13 @@ export function createJournal(deps: JournalDeps) {
     hasRoom: ensureReserve,
     resume,
     epochFile: createEpochFile(dir, files),
-    /** Returns the sequence number and JSON of the record at once. The record is durable when `committed` resolves. */
-    append(record: JournalRecord): { lsn: number; body: string; committed: Promise<void> } {
+    /**
+     * Returns the sequence number and JSON of the record at once. The record is durable when `committed` resolves.
+     * `openLsn`: the open record of the request that it settles.
+     */
+    append(record: JournalRecord, openLsn = NONE): { lsn: number; body: string; committed: Promise<void> } {
       if (!batch) {
-        batch = { first: nextLsn, bodies: [], done: Promise.withResolvers() }
+        batch = { first: nextLsn, bodies: [], done: Promise.withResolvers(), oldestOpenLsn: NONE }
         // An unhandled rejection must not end the process; callers that act on a record await `committed`.
         batch.done.promise.catch(() => {})
         timers.endOfTurn(flush)
@@ -267,6 +275,7 @@ export function createJournal(deps: JournalDeps) {
       const lsn = nextLsn++
       const body = JSON.stringify(record)
       batch.bodies.push(body)
+      if (openLsn < batch.oldestOpenLsn) batch.oldestOpenLsn = openLsn
       return { lsn, body, committed: batch.done.promise }
     },
     /** Commits the appended records now instead of at the end of the turn. */
@@ -275,6 +284,12 @@ export function createJournal(deps: JournalDeps) {
     markNeededAfter(lsn: number): void {
       neededAfter = lsn
     },
+    /** The oldest open record of a request whose settlement is not on the disk yet; infinite if there is none. */
+    oldestOpenLsn: () =>
+      unwritten.reduce(
+        (oldest, group) => Math.min(oldest, group.oldestOpenLsn),
+        batch?.oldestOpenLsn ?? NONE,
+      ),
     /** The number of records in memory since the disk refused a commit. */
     unwritten: () => (unwritten[0] ? nextLsn - unwritten[0].first : 0),
     close(): void {

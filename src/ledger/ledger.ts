@@ -129,12 +129,22 @@ export async function openLedger(deps: LedgerDeps) {
   let { appliedLsn } = recovered
   let lastChangeNumber = recovered.epoch * CHANGES_PER_EPOCH
 
+  /** A settlement that is not on the disk may be lost: then recovery needs the open record of its request. */
+  function oldestNeededLsn(): number {
+    const [oldest = Number.POSITIVE_INFINITY] = openLsns
+    return Math.min(oldest, journal.oldestOpenLsn())
+  }
+
   function nextBatch(): Batch | undefined {
     const page = unapplied.first()
     if (!page) return undefined
     const { json, lastLsn } = page
-    const [oldestOpenLsn = lastLsn + 1] = openLsns
-    return { settled: json, afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
+    return {
+      settled: json,
+      afterLsn: appliedLsn,
+      lastLsn,
+      oldestOpenLsn: Math.min(lastLsn + 1, oldestNeededLsn()),
+    }
   }
 
   /** What the running comparison has found so far. It is repeated if the store becomes unavailable. */
@@ -162,7 +172,7 @@ export async function openLedger(deps: LedgerDeps) {
     appliedLsn = position.appliedLsn
     // A batch that was committed without an acknowledgement is applied, and is not sent again.
     endWaits(({ lsn }) => lsn <= position.appliedLsn)
-    journal.markNeededAfter(Math.min(appliedLsn, (openLsns.values().next().value ?? appliedLsn + 1) - 1))
+    journal.markNeededAfter(Math.min(appliedLsn, oldestNeededLsn() - 1))
     const uncoveredNanos = await restoreLeases({ nodeId, books, leases, unapplied: records })
     // After another failover meanwhile, the comparison is repeated.
     mayBeBehind = failovers > failoversBefore

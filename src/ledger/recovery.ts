@@ -127,12 +127,11 @@ export async function recover({
     if (lastLsn === undefined) return
     const [oldest] = unfinished.values()
     const records = settled.map(({ record }) => record)
-    const oldestOpen = oldest?.lsn ?? lastLsn + 1
     await books.apply(nodeId, {
       settled: Buffer.from(JSON.stringify(records)),
       afterLsn: lastAppliedLsn,
       lastLsn,
-      oldestOpenLsn: oldestOpen,
+      oldestOpenLsn: Math.min(oldest?.lsn ?? lastLsn + 1, journal.oldestOpenLsn()),
     })
     settled = []
     lastAppliedLsn = lastLsn
@@ -160,11 +159,11 @@ export async function recover({
   for (const each of unfinished.values()) {
     const { rid } = each.open
     const ending = ended.has(rid) ? undefined : endingOf(each, nowMs())
-    const { lsn } = journal.append(ending ?? { kind: 'release', rid })
+    const { lsn } = ending ? journal.append(ending, each.lsn) : journal.append({ kind: 'release', rid })
     if (ending) endings.push({ lsn, record: capToLease(ending) })
   }
   journal.flush()
-  // The journal now has the end of each unfinished request, so no request is open any more.
+  // The journal now has the end of each unfinished request, on the disk or in memory if the disk is full.
   unfinished.clear()
   await apply()
   for (let start = 0; start < endings.length; start += BATCH) {

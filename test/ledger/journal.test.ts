@@ -59,11 +59,13 @@ for (const engine of ENGINES) {
         reports = [],
         files = diskFiles,
         nowMs = Date.now,
+        applyEveryMs = 150,
       }: {
         change?: Partial<Books>
         reports?: string[]
         files?: JournalFiles
         nowMs?: () => number
+        applyEveryMs?: number
       } = {},
     ) {
       return openLedger({
@@ -79,6 +81,7 @@ for (const engine of ENGINES) {
         }),
         books: { ...createBooks(gateway.db, engine), ...change },
         nowMs: Date.now,
+        applyEveryMs,
         otherNodes: ALONE,
         outageMs: 0,
         onFailure: error => reports.push(error.message),
@@ -291,6 +294,98 @@ for (const engine of ENGINES) {
       assert.equal(statSync(reserve).size, 4 * 1024 * 1024)
       await ledger.close()
       assert.deepEqual(await accountOf(payer), { posted: 2 * UNIT, held: 0, requests: 2 })
+    })
+
+    const suspenseOf = ({ userId }: Payer) =>
+      gateway.db.selectFrom('suspense').select('amount').where('user_id', '=', userId).execute()
+
+    it('records a request whose settlement the disk refused before the process was killed', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      const books = createBooks(gateway.db, engine)
+      const killed = Promise.withResolvers<void>()
+      let batches = 0
+      async function apply(...batch: Parameters<Books['apply']>): Promise<void> {
+        if (++batches === 1) return books.apply(...batch)
+        killed.resolve()
+        return new Promise(() => {})
+      }
+      let isFull = false
+      const files = filesOn(write => {
+        if (isFull) throw new Error('no space left on device')
+        write()
+      })
+      const ledger = await open(node, { change: { apply }, files, applyEveryMs: 3_600_000 })
+      const refused = await ledger.hold(requestOf(payer))
+      await refused.attempt(1, 3 * UNIT)
+      // Two of these do not fit into one batch.
+      const large = { channelId: 1, cost: UNIT, log: { ...USAGE, content: 'x'.repeat(300_000) } }
+      await (await ledger.hold(requestOf(payer))).settle(large)
+      isFull = true
+      await assert.rejects(refused.settle(large), /the journal cannot be written: .* space left/)
+      void ledger.barrier()
+      await killed.promise
+
+      await (await open(node)).close()
+      assert.deepEqual(await accountOf(payer), { posted: UNIT, held: 0, requests: 2 })
+      assert.deepEqual(await suspenseOf(payer), [{ amount: 3 * UNIT }])
+      await mustVerify()
+    })
+
+    it('is read from a request whose settlement the disk refused, until it is written', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      const books = createBooks(gateway.db, engine)
+      const oldest: number[] = []
+      async function apply(...[id, batch]: Parameters<Books['apply']>): Promise<void> {
+        oldest.push(batch.oldestOpenLsn)
+        await books.apply(id, batch)
+      }
+      let isFull = false
+      let nowMs = Date.now()
+      const files = filesOn(write => {
+        if (isFull) throw new Error('no space left on device')
+        write()
+      })
+      const ledger = await open(node, { change: { apply }, files, nowMs: () => nowMs })
+      const refused = await ledger.hold(requestOf(payer))
+      isFull = true
+      await assert.rejects(settle(refused), /space left/)
+      await ledger.barrier()
+      isFull = false
+      nowMs += 1_000
+      await serve(ledger, payer, 1)
+      await ledger.barrier()
+      await ledger.close()
+      assert.deepEqual(oldest, [1, 6])
+      assert.deepEqual(await accountOf(payer), { posted: 2 * UNIT, held: 0, requests: 2 })
+    })
+
+    it('records every unfinished request when a start on a full disk is killed', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      const killed = await open(node)
+      /** More than recovery applies in one batch. */
+      const count = 600
+      const holds = await Promise.all(
+        Array.from({ length: count }, () => killed.hold({ ...requestOf(payer), amount: UNIT })),
+      )
+      await Promise.all(holds.map(hold => hold.attempt(1, UNIT)))
+      const books = createBooks(gateway.db, engine)
+      let batches = 0
+      async function apply(...batch: Parameters<Books['apply']>): Promise<void> {
+        if (++batches > 1) throw new Error('the process is killed')
+        await books.apply(...batch)
+      }
+      const files = filesOn(() => {
+        throw new Error('no space left on device')
+      })
+      await assert.rejects(open(node, { change: { apply }, files }), /the process is killed/)
+
+      await (await open(node)).close()
+      assert.deepEqual(await accountOf(payer), { posted: 0, held: 0, requests: count })
+      assert.equal((await suspenseOf(payer)).length, count)
+      await mustVerify()
     })
 
     it('keeps its numbers without a gap when the disk rejects a commit', async () => {
