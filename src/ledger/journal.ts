@@ -146,13 +146,16 @@ export function createJournal(deps: JournalDeps) {
       yield { lsn, record: JSON.parse(body) }
   }
 
-  /** The same. Throws if a record is missing. */
+  /** The same, and then the records that the disk has refused. Throws if a record is missing. */
   function* readWithoutGaps(after: number): Generator<Numbered> {
     const onGap = (gap: Gap) => {
       throw new JournalDamageError(`${describeGap(gap)}, but the store has lost its effect`)
     }
     for (const { lsn, body } of readSegments({ segments: segmentsOf(dir, files.list), after, files, onGap }))
       yield { lsn, record: JSON.parse(body) }
+    for (const { first, bodies } of unwritten)
+      for (const [index, body] of bodies.entries())
+        if (first + index > after) yield { lsn: first + index, record: JSON.parse(body) }
   }
 
   /**

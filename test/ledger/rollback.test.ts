@@ -6,6 +6,7 @@ import { after, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { CHANGES_PER_EPOCH } from '../../src/domain/node.ts'
 import { createJournal } from '../../src/ledger/journal.ts'
+import { diskFiles } from '../../src/ledger/journal-files.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
 import type { HealOutcome } from '../../src/ledger/rollback.ts'
 import { createBooks } from '../../src/store/books/books.ts'
@@ -36,7 +37,7 @@ describe('a node whose store has lost acknowledged transactions', () => {
   after(() => rmSync(dir, { recursive: true, force: true }))
   let requests = 0
 
-  async function openNode(node = mkdtempSync(join(dir, 'node-'))) {
+  async function openNode(node = mkdtempSync(join(dir, 'node-')), files = diskFiles) {
     const outcomes: HealOutcome[] = []
     const ledger = await openLedger({
       nodeId: basename(node),
@@ -47,6 +48,7 @@ describe('a node whose store has lost acknowledged transactions', () => {
         onReserveReleased: () => {},
         onSyncFailure: () => {},
         segmentRecords: 20,
+        files,
       }),
       books: createBooks(gateway.db, 'postgres'),
       otherNodes: {
@@ -150,6 +152,39 @@ describe('a node whose store has lost acknowledged transactions', () => {
     assert.deepEqual((await entries()).slice(0, 35), before)
     assert.equal(await postedOf(payer), (5 + 60 + 3) * UNIT)
     assert.deepEqual(outcomes, [{ isBehind: true, settlements: 30, uncoveredNanos: 0 }])
+    await ledger.close()
+    await mustVerify()
+  })
+
+  it('applies a lost settlement again that its disk has refused', async () => {
+    const payer = await newPayer(1_000)
+    let isFull = false
+    const { ledger, outcomes } = await openNode(undefined, {
+      ...diskFiles,
+      openToWrite(path) {
+        const file = diskFiles.openToWrite(path)
+        return {
+          ...file,
+          write(bytes, position) {
+            if (isFull) throw new Error('no space left on device')
+            file.write(bytes, position)
+          },
+        }
+      },
+    })
+    const hold = await ledger.hold(request(payer, 10))
+    await hold.attempt(1, UNIT)
+    await snapshot()
+    isFull = true
+    await assert.rejects(hold.settle({ channelId: 1, cost: 4 * UNIT, log: USAGE }), /space left/)
+    await ledger.barrier()
+    assert.equal(await postedOf(payer), 4 * UNIT)
+    await rollBack()
+    ledger.checkStore()
+    await ledger.barrier()
+    assert.equal(await postedOf(payer), 4 * UNIT)
+    assert.deepEqual(outcomes, [{ isBehind: true, settlements: 1, uncoveredNanos: 0 }])
+    isFull = false
     await ledger.close()
     await mustVerify()
   })
