@@ -35,6 +35,8 @@ type Round = {
   readonly user: LeasedBalance
   readonly token: LeasedBalance
   readonly idleReturn: IdleReturn
+  /** The requests that waited when the other nodes were called. The others are admitted, or wait for the next round. */
+  readonly early: ReadonlySet<Waiter>
   mustHoldLock(): void
 }
 
@@ -46,14 +48,17 @@ type LowBalanceDeps = { readonly leases: Leases; readonly otherNodes: OtherNodes
  * idle lease of the same account.
  */
 export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps) {
-  /** By user and token; requests without a token share one queue per user. */
+  /**
+   * By user and token; requests without a token share one queue per user. A user and token have a queue while rounds decide
+   * their requests.
+   */
   const waiting = new Map<string, Waiter[]>()
   const nameOf = (user: LeasedBalance, token: LeasedBalance) =>
     `${user.account.ownerId} ${token.account.ownerId}`
 
   function takeWaiting(name: string): readonly Waiter[] {
     const waiters = waiting.get(name) ?? []
-    waiting.delete(name)
+    waiting.set(name, [])
     return waiters.filter(waiter => !waiter.hasTimedOut)
   }
 
@@ -83,8 +88,9 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
     }
   }
 
-  async function decideAll(round: Round, waiters: readonly Waiter[]): Promise<void> {
-    const { user, token, idleReturn } = round
+  /** Returns the requests that the next round has to decide. */
+  async function decideAll(round: Round, waiters: readonly Waiter[]): Promise<readonly Waiter[]> {
+    const { user, token, idleReturn, early } = round
     let undecided = waiters
     while (undecided.length > 0) {
       const withdrawals = user.withdrawals + token.withdrawals
@@ -94,24 +100,38 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
       // may have withdrawn it. Then it is leased again.
       if (isExhausted && user.withdrawals + token.withdrawals === withdrawals) break
     }
-    if (undecided.length === 0) return
-    await idleReturn.mustStillHold()
-    for (const waiter of undecided) waiter.decide(false)
+    const { refused = [], late = [] } = Object.groupBy(undecided, waiter =>
+      early.has(waiter) ? 'refused' : 'late',
+    )
+    if (refused.length > 0) await idleReturn.mustStillHold()
+    for (const waiter of refused) waiter.decide(false)
+    return late
+  }
+
+  async function decideRound(user: LeasedBalance, token: LeasedBalance): Promise<void> {
+    const name = nameOf(user, token)
+    let waiters: readonly Waiter[] | undefined
+    try {
+      const late = await otherNodes.exclusively(user.account.ownerId, async lock => {
+        waiters = takeWaiting(name)
+        if (waiters.length === 0) return []
+        const early = new Set(waiters)
+        const limited = [user, token].filter(balance => !balance.isUnlimited)
+        const idleReturn = await otherNodes.returnIdle(limited.map(({ account }) => account))
+        // Requests that arrived during the call. Another node may have released quota after its response and before them.
+        waiters = [...waiters, ...takeWaiting(name)]
+        return decideAll({ user, token, idleReturn, early, mustHoldLock: lock.mustStillHold }, waiters)
+      })
+      waiting.set(name, [...late, ...(waiting.get(name) ?? [])])
+    } catch (error) {
+      for (const waiter of waiters ?? takeWaiting(name)) waiter.fail(error as Error)
+    }
   }
 
   async function decideWaiting(user: LeasedBalance, token: LeasedBalance): Promise<void> {
-    let waiters: readonly Waiter[] = []
-    try {
-      await otherNodes.exclusively(user.account.ownerId, async ({ mustStillHold: mustHoldLock }) => {
-        const limited = [user, token].filter(balance => !balance.isUnlimited)
-        const idleReturn = await otherNodes.returnIdle(limited.map(({ account }) => account))
-        // Read after the awaits, so that requests that arrived in the meantime are decided too.
-        waiters = takeWaiting(nameOf(user, token))
-        await decideAll({ user, token, mustHoldLock, idleReturn }, waiters)
-      })
-    } catch (error) {
-      for (const waiter of [...waiters, ...takeWaiting(nameOf(user, token))]) waiter.fail(error as Error)
-    }
+    const name = nameOf(user, token)
+    while (waiting.get(name)?.length) await decideRound(user, token)
+    waiting.delete(name)
   }
 
   return {
