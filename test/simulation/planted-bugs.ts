@@ -7,11 +7,11 @@ import type { PlantedBug } from './simulate.ts'
  */
 export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly foundBy: number }>> = {
   'the fence is skipped': {
-    foundBy: 23,
+    foundBy: 36,
     wrap: parts => ({ ...parts, isFenced: () => false }),
   },
   'a lease request that was not acknowledged is executed again': {
-    foundBy: 5,
+    foundBy: 2,
     wrap(parts, world) {
       let repeats = 0
       return {
@@ -29,7 +29,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     },
   },
   'a change is acknowledged before it is applied': {
-    foundBy: 2,
+    foundBy: 1,
     wrap: (parts, { store }) => ({
       ...parts,
       fleetStore: {
@@ -53,7 +53,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     }),
   },
   'the last journal record is dropped at a restart': {
-    foundBy: 1,
+    foundBy: 18,
     onRestart: disk => disk.loseLastCommit(),
   },
   'records of a retired node are accepted': {
@@ -75,7 +75,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     wrap: parts => ({ ...parts, rateClockMs: parts.clock.wallMs }),
   },
   'the lease of the jobs counts by the system clock': {
-    foundBy: 17,
+    foundBy: 32,
     wrap(parts) {
       let expired: Awaited<ReturnType<typeof parts.jobLeaseStore.read>>
       return {
@@ -94,7 +94,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     },
   },
   'a batch that was not acknowledged is applied again from another position': {
-    foundBy: 2,
+    foundBy: 1,
     wrap: (parts, { store }) => ({
       ...parts,
       books: {
