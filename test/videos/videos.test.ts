@@ -3,7 +3,8 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { oneEngine } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
-import { openVideos, type VideoRelay } from '../support/videos.ts'
+import { jsonAnswer, startVendor } from '../support/scripted-vendor.ts'
+import { INLINE_PICTURE, openVideos, type VideoRelay } from '../support/videos.ts'
 
 const NANOS_PER_SECOND = 100_000_000
 
@@ -248,6 +249,29 @@ for (const engine of oneEngine('sqlite')) {
       assert.equal((await second.arrayBuffer()).byteLength, 4_096)
       assert.equal((await relay.jobsOf('three of them')).length, 3)
       assert.equal((await relay.rowOf(tokenId)).cost, 6 * NANOS_PER_SECOND)
+    })
+
+    it('are charged for the videos that were accepted, and the rest of the price is unresolved', async t => {
+      let submissions = 0
+      const vendor = await startVendor(() => {
+        submissions += 1
+        return submissions === 1
+          ? jsonAnswer({ id: 'video_1', object: 'video', status: 'queued', seconds: '4', size: '1280x720' })
+          : { status: 500, body: '{}' }
+      })
+      t.after(vendor.close)
+      const price = { per_second: 0.1, image: 0.1 }
+      const { model } = await relay.offer('sora-2', price, { base_url: vendor.url })
+      const { id: tokenId, key } = await relay.open({ unlimited_quota: true })
+      const body = { model, prompt: 'one of three', n: 3, duration: 4, image: INLINE_PICTURE }
+      const made = await relay.api('POST', '/v1/videos', body, { token: key })
+      assert.equal(made.status, 200, made.text)
+      assert.equal(made.headers.get('x-sluice-cost'), '0.5')
+      await relay.rowOf(tokenId)
+      assert.deepEqual(
+        (await relay.suspenseOf(tokenId)).map(({ amount }) => Number(amount)),
+        [8 * NANOS_PER_SECOND],
+      )
     })
 
     it('are deleted once they have ended, and can be remixed', async () => {

@@ -364,7 +364,9 @@ export function createSubmit(
     const { priced, response } = videoRequest
     const { step, ids, videos, unansweredVideos, trace, answer } = submitted
     const { channel } = step
-    const amount = priced.costOf(channel, priced.usageOn(channel, unansweredVideos))
+    const costOf = (count: number) => priced.costOf(channel, priced.usageOn(channel, count))
+    // Not the cost of the unanswered videos alone: the input images of a request are charged once.
+    const amount = costOf(videos + unansweredVideos) - costOf(videos)
     const { paid } = await settle(videoRequest, {
       channel,
       usage: priced.usageOn(channel, videos),
