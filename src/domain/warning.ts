@@ -11,8 +11,9 @@ export type LostContent = { readonly path: string; readonly reason: string }
 
 const MAX_HEADER_LENGTH = 4_096
 
-/** The value of `x-sluice-warnings`. Field names come from the client, so characters that a header cannot hold are replaced. */
-export function warningsHeader(warnings: readonly Warning[]): string {
-  const text = warnings.map(({ field, message }) => `${field}: ${message}`).join('; ')
-  return text.replace(/[^ -~]/g, '?').slice(0, MAX_HEADER_LENGTH)
-}
+/** A text for a header. Field names come from the client, so characters that a header cannot hold are replaced. */
+export const headerText = (text: string): string => text.replace(/[^ -~]/g, '?').slice(0, MAX_HEADER_LENGTH)
+
+/** A value of `x-sluice-warnings`. */
+export const warningsHeader = (warnings: readonly Warning[]): string =>
+  headerText(warnings.map(({ field, message }) => `${field}: ${message}`).join('; '))

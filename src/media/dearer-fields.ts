@@ -1,3 +1,5 @@
+import { headerText } from '../domain/warning.ts'
+
 /** Normalizes a name: some vendors ignore case and accept both spellings. */
 export const plainName = (name: string) => name.toLowerCase().replace(/[^a-z0-9]/g, '')
 
@@ -16,5 +18,8 @@ export const isDearerVideoField = (name: string): boolean => {
 /** The same for speech. */
 export const isDearerSpeechField = (name: string): boolean => SERVICE.test(plainName(name))
 
-/** The warning about a vendor's own field that is not sent. */
-export const UNPRICED = 'has no price and was left out'
+/** The warnings about vendor's own fields that are not sent. A client may name any number of them, at any length. */
+export const unpricedWarnings = (names: readonly string[]): readonly string[] =>
+  names.length === 0
+    ? []
+    : [headerText(names.map(name => `${name} has no price and was left out`).join('; '))]

@@ -3,6 +3,7 @@ import type { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
 import { allTokens, EMPTY, type Usage, withToolCalls } from '../domain/usage.ts'
+import { headerText } from '../domain/warning.ts'
 import type { Release, Ticket } from '../routing/rates.ts'
 import { answerError, answerRefusal, commonHeaders } from './answer/answer.ts'
 import { recordingMeter } from './answer/answer-recorder.ts'
@@ -52,7 +53,7 @@ export function answerHeaders(
     headers['x-sluice-channel'] = String(channel.id)
     if (route.canaries !== undefined) headers['x-sluice-canary'] = canaryHeader(route.canaries)
   }
-  if (warnings.length > 0) headers['x-sluice-warnings'] = warnings.join('; ')
+  if (warnings.length > 0) headers['x-sluice-warnings'] = headerText(warnings.join('; '))
   return headers
 }
 

@@ -1,6 +1,6 @@
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { createSoundMeter } from '../../media/audio/sound-meter.ts'
-import { isDearerSpeechField, UNPRICED } from '../../media/dearer-fields.ts'
+import { isDearerSpeechField, unpricedWarnings } from '../../media/dearer-fields.ts'
 import { AnswerError } from '../../media/dialect.ts'
 import { createEventMeter } from '../../media/event-meter.ts'
 import type { Voices } from '../../media/speech.ts'
@@ -77,7 +77,7 @@ function encodeCommon(
     ...Object.fromEntries(removed.map(name => [name, undefined])),
   }
   const encoded = clientBody({ bytes }, ask.model, sentModel, channel, edits)
-  return removed.length === 0 ? encoded : { ...encoded, warnings: removed.map(name => `${name} ${UNPRICED}`) }
+  return removed.length === 0 ? encoded : { ...encoded, warnings: unpricedWarnings(removed) }
 }
 
 /** If the client names no format and the vendor has no mp3, the vendor's own format is used and the client is warned. */

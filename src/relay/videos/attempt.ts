@@ -1,5 +1,5 @@
 import { Refusal } from '../../domain/errors.ts'
-import { UNPRICED } from '../../media/dearer-fields.ts'
+import { unpricedWarnings } from '../../media/dearer-fields.ts'
 import { AnswerError } from '../../media/dialect.ts'
 import type { Submission, VideoAsk, VideoDialect } from '../../media/video.ts'
 import { pricedFields } from '../../media/video-modes.ts'
@@ -229,7 +229,7 @@ async function prepare(
   const access = source?.access ?? accessOf(channel, key)
   const sentFields = pricedFields(videoRequest.ask.metadata, priced.granted(channel), dialect.usualModes)
   const ask = { ...videoRequest.ask, metadata: sentFields.fields, seconds: priced.secondsOn(channel) }
-  const unpriced = sentFields.removed.map(name => `${name} ${UNPRICED}`)
+  const unpriced = unpricedWarnings(sentFields.removed)
   const lostContent = source ? undefined : videoRequest.work.lostContent?.(channel, sentModel)
   const most = dialect.most ?? 1
   const more = async (n: number, reference?: string): Promise<Submission | AttemptFailure> => {

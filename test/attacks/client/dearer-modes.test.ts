@@ -143,6 +143,24 @@ for (const engine of oneEngine('postgres')) {
       for (const name of Object.keys(dearer))
         assert.match(reply.headers.get('x-sluice-warnings') ?? '', new RegExp(`${name} has no price`))
     })
+
+    it('is served without it if a header cannot hold its name, or all of it', async () => {
+      const { model } = await relay.serve('tts', { base_url: vendor.url }, { per_call: 0.001 })
+      const { id, key } = await relay.newToken()
+      const asked = {
+        model,
+        input: 'Hi',
+        voice: 'alloy',
+        'turbo\u7f51': true,
+        [`hd${'x'.repeat(50_000)}`]: true,
+      }
+      const reply = await relay.api('POST', '/v1/audio/speech', asked, { token: key })
+      assert.equal(reply.status, 200, reply.text)
+      assert.match(reply.headers.get('x-sluice-warnings') ?? '', /^turbo\? has no price/)
+      const { cost, other } = await relay.rowOf(id)
+      assert.equal(cost, 1_000_000)
+      assert.ok(JSON.stringify(other.warnings).length < 5_000)
+    })
   })
 }
 
