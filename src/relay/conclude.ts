@@ -71,7 +71,7 @@ export function conclude(request: RelayRequest, outcome: RelayOutcome, callerTic
   }
 }
 
-/** Settles a request that `conclude` could not settle because the gateway failed. */
+/** Settles a request that `conclude` could not settle because the gateway failed, and ends its attempt if that still runs. */
 export function settleUnconcluded(
   request: RelayRequest,
   outcome: RelayOutcome,
@@ -79,6 +79,11 @@ export function settleUnconcluded(
 ): Promise<void> {
   const { trace, outgoing } = outcome
   const isAnswered = outcome.kind === 'buffered' || outcome.kind === 'stream'
+  if (isAnswered) {
+    outcome.exchange.abort()
+    outcome.health.end({ kind: 'client' })
+    void outcome.ticket.end(0)
+  }
   const channel = isAnswered ? outcome.step.channel : outcome.channel
   const isUnresolved = isAnswered || (outcome.kind === 'disconnected' && isOwed(trace))
   return settleGatewayFailure(request, { trace, channel, outgoing, isUnresolved }, error)
