@@ -26,8 +26,12 @@ export function readPictures(answer: unknown): ImageAnswer {
   return { pictures: lists.flatMap(list => (Array.isArray(list) ? list.flatMap(pictureOf) : [])) }
 }
 
-/** Tokens as Google reports them, by the modality of the output. */
+/**
+ * Tokens as Google reports them, by the modality of the output. Answers to the same request are alike: one without a report
+ * counts like another one.
+ */
 export function googleUsage(answers: readonly unknown[]): Usage | undefined {
-  const usages = answers.map(usageIn).filter(usage => usage !== undefined)
-  return usages.length === 0 ? undefined : { ...sumUsage(usages), calls: 1 }
+  const usages = answers.map(usageIn)
+  const reported = usages.find(usage => usage !== undefined)
+  return reported && { ...sumUsage(usages.map(usage => usage ?? reported)), calls: 1 }
 }

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../../simulator/formats/openai-images.ts'
 import { soundKind } from '../../src/media/audio/kind.ts'
 import { SPEECH_TYPES } from '../../src/media/speech-request.ts'
+import { gemini } from '../../src/providers/vendors/gemini.ts'
 import type { UpstreamOutcome, UpstreamRequest } from '../../src/relay/upstream/exchange.ts'
 import { send } from '../../src/relay/upstream/send.ts'
 import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
@@ -317,6 +318,27 @@ describe('a vendor with its own protocol', () => {
   }
 
   const file = (name: string) => new File([Buffer.from(PICTURE, 'base64')], name, { type: 'image/png' })
+
+  it('counts a response without usage like another one to the same request: Gemini', () => {
+    const part = { inlineData: { mimeType: 'image/png', data: PICTURE } }
+    const made = { candidates: [{ content: { parts: [part] }, finishReason: 'STOP' }] }
+    const refused = { candidates: [{ finishReason: 'IMAGE_SAFETY' }] }
+    const usageMetadata = {
+      promptTokenCount: 10,
+      candidatesTokenCount: 1_290,
+      candidatesTokensDetails: [{ modality: 'IMAGE', tokenCount: 1_290 }],
+    }
+    const usageOf = (...answers: readonly object[]) => {
+      const { usage } = gemini.dialects.images.gemini.decode(answers)
+      return usage && [usage.input, usage.imageOutput, usage.calls]
+    }
+    const reported = { ...made, usageMetadata }
+    assert.deepEqual(usageOf(reported, reported), [20, 2_580, 1])
+    assert.deepEqual(usageOf(made, reported, made), [30, 3_870, 1])
+    // A response without an image and without usage is not billed.
+    assert.deepEqual(usageOf(reported, refused), [10, 1_290, 1])
+    assert.equal(usageOf(made, made), undefined)
+  })
 
   it('edits images that are sent inline in each request: Gemini', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', { image: 0.02 })

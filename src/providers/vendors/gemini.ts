@@ -152,14 +152,17 @@ function encodePictures(ask: ImageAsk) {
   }
 }
 
+const picturesIn = (answer: unknown) =>
+  inlineIn(answer)
+    .filter(({ type }) => type.startsWith('image/'))
+    .map(({ data }) => ({ b64_json: data }))
+
 function decodePictures(answer: unknown) {
   const answers = listOf(answer)
-  const pictures = answers.flatMap(each =>
-    inlineIn(each)
-      .filter(({ type }) => type.startsWith('image/'))
-      .map(({ data }) => ({ b64_json: data })),
-  )
-  return { pictures, usage: googleUsage(answers) }
+  // An answer without an image, such as a refused prompt, costs only what it reports.
+  const isBilled = (each: unknown) =>
+    memberOf(each, 'usageMetadata') !== undefined || picturesIn(each).length > 0
+  return { pictures: answers.flatMap(picturesIn), usage: googleUsage(answers.filter(isBilled)) }
 }
 
 function encodeImagen(ask: Parameters<ImageDialect['encode']>[0]) {
