@@ -57,7 +57,9 @@ function shortText(fields: RequestFields, name: string): string | undefined {
 }
 
 /** Fields by which hosts accept a number of images. */
-const COUNTS = ['num_images', 'number_of_images', 'batch_size', 'num_outputs', 'sample_count']
+const COUNTS = ['num_images', 'number_of_images', 'max_images', 'batch_size', 'num_outputs', 'sample_count']
+/** Unless it is disabled, one request makes as many images as the model thinks fit. */
+const SEQUENCE = 'sequential_image_generation'
 
 /** Images are held and billed by `n`, so no other field may request more. */
 function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
@@ -66,6 +68,9 @@ function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
     if (count !== undefined && Number(count) !== n)
       fields.refuse(name, 'must not set the number of images: use n')
   }
+  const sequence = member(body, SEQUENCE) ?? undefined
+  if (sequence !== undefined && sequence !== 'disabled')
+    fields.refuse(SEQUENCE, 'must be disabled: use n for several images')
 }
 
 /** The size that the price may depend on, from any of its fields. They must agree. */

@@ -25,6 +25,8 @@ export const DECISIVE = {
     'batch_size',
     'num_outputs',
     'sample_count',
+    'max_images',
+    'sequential_image_generation',
     'num_videos',
     'number_of_videos',
   ],

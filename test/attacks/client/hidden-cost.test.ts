@@ -118,6 +118,10 @@ describe('a request is refused', () => {
     const path = '/v1/images/generations'
     refused(path, picture({ n: 1, batch_size: 4 }), 'batch_size')
     refused(path, picture({ num_images: 4 }), 'num_images')
+    refused(path, picture({ max_images: 4 }), 'max_images')
+    refused(path, picture({ sequential_image_generation: 'auto' }), 'sequential_image_generation')
+    refused(path, picture({ sequential_image_generation: true }), 'sequential_image_generation')
+    work(path, picture({ sequential_image_generation: 'disabled' }))
     refused(path, picture({ size: '256x256', width: 2_048, height: 2_048 }), 'size')
     refused(path, picture({ size: '256x256', image_size: '2048x2048' }), 'size')
     assert.deepEqual(work(path, picture({ image_size: '2048x2048' })).priceConditions, { size: '2048x2048' })
