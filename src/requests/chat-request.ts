@@ -64,12 +64,18 @@ type Amounts = Required<Pick<ChatFacts, 'n' | 'maxOutput' | 'choicesMade' | 'out
 
 const NO_AMOUNTS: Amounts = { n: 1, maxOutput: undefined, choicesMade: 1, outputBeside: 0 }
 
-const readAmounts = (fields: RequestFields, body: JsonObject): Amounts => ({
-  n: fields.integer('n', MAX_CHOICES) ?? 1,
-  maxOutput: fields.outputLimit(),
-  choicesMade: readChoicesMade(fields),
-  outputBeside: readOutputBeside(fields, body),
-})
+/** xAI answers such a request with an id. Only the owner of the key can fetch the completion, and its usage, later. */
+const DEFERRED = 'deferred'
+
+function readAmounts(fields: RequestFields, body: JsonObject): Amounts {
+  if (fields.flag(DEFERRED)) fields.refuse(DEFERRED, 'is not supported: the gateway stores nothing')
+  return {
+    n: fields.integer('n', MAX_CHOICES) ?? 1,
+    maxOutput: fields.outputLimit(),
+    choicesMade: readChoicesMade(fields),
+    outputBeside: readOutputBeside(fields, body),
+  }
+}
 
 /** Fields that make hosts generate several choices, of which they may return fewer. */
 const CHOICES_MADE = ['best_of', 'num_return_sequences', 'candidate_count'] as const
@@ -105,6 +111,7 @@ export function readReasoningBudget(fields: RequestFields, body: JsonObject): nu
 const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   'n',
   'prediction',
+  DEFERRED,
   THINKING_BUDGET,
   ...DECISIVE.outputLimit,
   ...CHOICES_MADE,

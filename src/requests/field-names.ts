@@ -38,7 +38,7 @@ export const DECISIVE = {
     'reasoning',
     'generation_config',
   ],
-  delivery: ['stream', 'stream_options', 'include_usage', 'stream_format', 'background'],
+  delivery: ['stream', 'stream_options', 'include_usage', 'stream_format', 'background', 'deferred'],
   service: ['service_tier', 'speed', 'inference_geo', 'cache_control', 'ttl'],
   media: [
     'size',

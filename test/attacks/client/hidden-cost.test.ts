@@ -113,6 +113,13 @@ describe('a request is refused', () => {
     assert.equal(work(path, { contents: CONTENTS, cachedContent: '' }).model, 'm')
   })
 
+  it('for an answer that the provider would keep, where the gateway never sees its usage', () => {
+    const path = '/v1/chat/completions'
+    refused(path, chat({ deferred: true }), 'deferred')
+    assert.equal(work(path, chat({ deferred: false })).model, 'm')
+    refused('/v1/responses', { model: 'm', input: 'hi', background: true }, 'background')
+  })
+
   it('for image counts or sizes under other names than those that are billed', () => {
     const picture = (more: object) => ({ model: 'm', prompt: 'p', ...more })
     const path = '/v1/images/generations'
