@@ -50,6 +50,10 @@ describe('well-known models', () => {
   const spots: [string, PriceFields][] = [
     ['gpt-4o-mini', { input: 0.15, output: 0.6, cached_input: 0.075 }],
     ['gpt-4.1', { input: 2, output: 8, cached_input: 0.5 }],
+    ['gpt-4o-audio-preview', { input: 2.5, output: 10, audio_input: 40, audio_output: 80 }],
+    ['gpt-4o-audio-preview-2024-10-01', { input: 2.5, output: 10, audio_input: 100, audio_output: 200 }],
+    ['gpt-4o-mini-audio-preview', { input: 0.15, output: 0.6, audio_input: 10, audio_output: 20 }],
+    ['openai/gpt-5-image', { input: 10, output: 10, image_output: 40 }],
     ['claude-sonnet-4-5', { input: 3, output: 15, cached_input: 0.3, cache_write: 3.75, cache_write_1h: 6 }],
     ['claude-3-5-haiku-20241022', { input: 0.8, output: 4, cache_write_1h: 1.6 }],
     ['gemini-2.5-flash', { input: 0.3, output: 2.5, audio_input: 1 }],
@@ -169,6 +173,27 @@ describe('tools that the provider runs', () => {
       [5_000_000_000, 8_000_000_000, 12_000_000_000, 22_000_000_000],
     )
     assert.equal(searchOf('sonar-pro', 'low'), 6_000_000_000)
+  })
+})
+
+describe('a model of a reseller', () => {
+  it('has the rates of its maker that the reseller does not list, if the others are the same', () => {
+    const image = fieldsOf('google/gemini-2.5-flash-image')
+    assert.deepEqual([image.output, image.image_output], [2.5, 30])
+    assert.deepEqual(image.cached_input, 0.03)
+    const audio = fieldsOf('openai/gpt-audio')
+    assert.deepEqual([audio.audio_input, audio.audio_output], [32, 64])
+    assert.equal(fieldsOf('google/gemini-2.5-flash').audio_input, 1)
+    assert.equal(fieldsOf('anthropic/claude-sonnet-4').cache_write_1h, 6)
+    assert.equal(fieldsOf('anthropic/claude-3.7-sonnet:beta').cache_write, 3.75)
+    const { tiers, cached_input } = fieldsOf('google/gemini-2.5-pro')
+    assert.deepEqual(tiers, [{ input_over: 200_000, input: 2.5, output: 15 }])
+    assert.equal(cached_input, 0.31)
+  })
+
+  it('has none of them if its prices are its own', () => {
+    assert.notEqual(fieldsOf('minimax/minimax-m2').input, fieldsOf('minimax-m2').input)
+    assert.equal(fieldsOf('minimax/minimax-m2').cache_write, undefined)
   })
 })
 

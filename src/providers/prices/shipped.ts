@@ -1,4 +1,5 @@
 import { type Price, type PriceFields, readPrice } from '../../domain/price.ts'
+import { resellerPrice } from './reseller-price.ts'
 import { type Listing, tokenPrices } from './token-prices.ts'
 import { withToolPrices } from './tools.ts'
 import { vendors } from './vendors.ts'
@@ -41,12 +42,23 @@ function shippedTable(): ReadonlyMap<string, Listing> {
   return table
 }
 
+/** The maker's name of a model: `google/gemini-2.5-pro:beta` is `gemini-2.5-pro`. Empty for a name without a maker. */
+const makersName = (model: string): string => /^[^/]+\/([^/:]+)(?::[^/]+)?$/.exec(model)?.[1] ?? ''
+
 function buildTable(): ReadonlyMap<string, Listing> {
   const listings = tokenPrices()
   for (const { owner, models } of vendors) {
     for (const [model, fields] of Object.entries(models)) {
       listings.set(model, { owner, prices: [{ fromMs: 0, price: ownPrice(model, fields) }] })
     }
+  }
+  for (const [model, { owner, prices }] of listings) {
+    const maker = listings.get(makersName(model))?.prices.at(-1)
+    if (maker === undefined) continue
+    listings.set(model, {
+      owner,
+      prices: prices.map(({ fromMs, price }) => ({ fromMs, price: resellerPrice(price, maker.price) })),
+    })
   }
   for (const [model, { owner, prices }] of listings) {
     listings.set(model, {
