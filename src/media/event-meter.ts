@@ -15,6 +15,10 @@ type EventMeterOptions = {
   readonly times?: number
   /** Counts that the usage does not contain, from the request or the number of finished answers. */
   units?(finishes: number): Partial<Usage>
+  /** The types of events that contain a part of an answer, such as a preliminary image. */
+  readonly parts?: readonly string[]
+  /** Reads members of such an event. */
+  onPart?(member: (name: string) => unknown): void
   /** Reads members of an event that ends an answer. */
   onLast?(member: (name: string) => unknown): void
   /** Reads the usage of the last event. */
@@ -33,7 +37,7 @@ const MAX_CLOSING_BYTES = 64 * 1_048_576
  * and everything after it are held back until the request is settled.
  */
 export function createEventMeter(options: EventMeterOptions): AnswerMeter {
-  const { last, times = 1, units, onLast, readUsage = readMediaUsage, sound, limits } = options
+  const { last, times = 1, parts, units, onPart, onLast, readUsage = readMediaUsage, sound, limits } = options
   const scanner = createSseScanner(limits)
   const closing: Buffer[] = []
   let closingBytes = 0
@@ -90,7 +94,9 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
     if (typeof delta === 'string') reading.textBytes += Buffer.byteLength(delta)
     const audio = sound && members('audio')
     if (typeof audio === 'string') sound?.push(Buffer.from(audio, 'base64'))
-    if (typeof type !== 'string' || !last.includes(type)) return false
+    if (typeof type !== 'string') return false
+    if (parts?.includes(type)) onPart?.(members)
+    if (!last.includes(type)) return false
     reading.finishes += 1
     onLast?.(members)
     const reportedUsage = readUsage(members('usage'))

@@ -9,6 +9,7 @@ import { createIdempotentRequests } from '../../src/relay/intake/repeat.ts'
 import { answerPlace, findAnswer } from '../../src/store/records/idempotency.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { suiteMedia } from '../support/media.ts'
+import { startVendor } from '../support/scripted-vendor.ts'
 
 const png = (name = 'a.png') =>
   new File([new Uint8Array(Buffer.from(PICTURE, 'base64'))], name, { type: 'image/png' })
@@ -118,6 +119,28 @@ for (const engine of oneEngine('postgres')) {
       const variants = [{ when: { quality: 'high', size: '1024x1024' }, image: 0.16 }]
       assert.equal(await drawn('gpt-image-1', { image: 0.01, variants }), 160_000_000)
       assert.equal(await drawn('dall-e-3', { image: 0.01 }), 10_000_000)
+    })
+
+    it('that are streamed are charged too if only a part of them was delivered', async t => {
+      const part = { type: 'image_generation.partial_image', size: '1024x1024', b64_json: PICTURE }
+      const finished = { type: 'image_generation.completed', size: '1024x1024', b64_json: PICTURE }
+      const vendor = await startVendor(({ body }) => {
+        const events = body.includes('"n":2') ? [part, finished, part] : [part, part]
+        const text = events.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+        return { type: 'text/event-stream', body: text }
+      })
+      t.after(vendor.close)
+      const variants = [{ when: { size: '1024x1024' }, image: 0.04 }]
+      const price = { image: 0.01, variants }
+      const { model } = await media.offer('gpt-image-1', price, { base_url: vendor.url })
+      for (const [n, cost] of [
+        [1, 40_000_000],
+        [2, 80_000_000],
+      ] as const) {
+        const { id, key } = await media.open()
+        await draw(key, { model, n, stream: true, partial_images: 2 })
+        assert.equal((await media.rowOf(id)).cost, cost)
+      }
     })
 
     it('whose provider reports no tokens are counted if the price is per token', async () => {

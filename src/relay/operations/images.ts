@@ -51,6 +51,7 @@ const EVENT_LIMITS = { maxLineBytes: 32 * 1_048_576, maxEventBytes: 32 * 1_048_5
 const BYTES_PER_TOKEN = 4
 /** The tokens of an image of the usual size and quality, if the provider reports none. */
 const USUAL_PICTURE_TOKENS = 1_056
+const PARTS = ['image_generation.partial_image', 'image_edit.partial_image']
 const LAST = ['image_generation.completed', 'image_edit.completed']
 
 type Encode = (channel: RelayChannel, sentModel: string) => UpstreamBody
@@ -143,12 +144,19 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
       },
       meter() {
         let lastPicture: When = {}
+        let hasBegun = false
         const meter = createEventMeter({
+          parts: PARTS,
           last: LAST,
           times: ask.n,
           units: finishes => ({ images: finishes, calls: ask.n }),
+          onPart(member) {
+            lastPicture = madeOf(member)
+            hasBegun = true
+          },
           onLast(member) {
             lastPicture = madeOf(member)
+            hasBegun = false
           },
           readUsage: pictureUsage,
           limits: EVENT_LIMITS,
@@ -156,7 +164,8 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
         return {
           ...meter,
           imageProperties: () => lastPicture,
-          measured: () => usageOf(meter.reading.finishes),
+          // A part counts as an image: the last one is nearly the image, and the provider generates all of it.
+          measured: () => usageOf(meter.reading.finishes + (hasBegun ? 1 : 0)),
         }
       },
     }),
