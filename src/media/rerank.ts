@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, member } from '../domain/json-value.ts'
-import { EMPTY, type Usage } from '../domain/usage.ts'
+import type { Usage } from '../domain/usage.ts'
 import { vendorCostIn } from '../metering/openai-usage.ts'
 import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
@@ -108,6 +108,10 @@ export const searchesBound = ({ query, texts }: RerankAsk): number => {
   return Math.ceil(pieces / DOCUMENTS_PER_SEARCH)
 }
 
+/** The searches of a request whose vendor reports none: it may not split long documents. */
+export const countedSearches = ({ texts }: Pick<RerankAsk, 'texts'>): number =>
+  Math.ceil(texts.length / DOCUMENTS_PER_SEARCH)
+
 const numberIn = (value: unknown, name: string): number | undefined => {
   const entry = member(value, name)
   return typeof entry === 'number' && Number.isInteger(entry) && entry >= 0 && entry <= 1e12
@@ -177,7 +181,7 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
       billed_units: {
         ...(isObject(units) ? units : {}),
         ...(searches === undefined && tokens !== undefined ? { input_tokens: tokens } : {}),
-        ...(searches === undefined && tokens === undefined ? { search_units: 1 } : {}),
+        ...(searches === undefined && tokens === undefined ? { search_units: countedSearches(ask) } : {}),
         ...(searches !== undefined ? { search_units: searches } : {}),
       },
     },
@@ -189,15 +193,12 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
 const returnedDocument = (document: string | JsonObject, text: string): JsonObject =>
   typeof document === 'string' ? { text } : { text, ...document }
 
-/**
- * A price may charge by searches or by tokens, whatever the vendor bills. One search if the vendor reports none, and
- * counted tokens if it reports only searches.
- */
+/** A price may charge by searches or by tokens, whatever the vendor bills: what it does not report is counted. */
 export function rankingUsage(
   { tokens, searches, vendorCost }: RerankAnswer,
-  counted: number,
+  counted: Usage,
 ): Usage | undefined {
   if (tokens === undefined && searches === undefined) return undefined
-  const counts = { ...EMPTY, input: tokens ?? counted, searches: searches ?? 1, calls: 1 }
+  const counts = { ...counted, input: tokens ?? counted.input, searches: searches ?? counted.searches }
   return vendorCost === undefined ? counts : { ...counts, vendorCost }
 }

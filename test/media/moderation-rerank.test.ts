@@ -3,6 +3,7 @@ import { before, describe, it } from 'node:test'
 import { rank } from '../../simulator/formats/rerank.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { suiteMedia } from '../support/media.ts'
+import { jsonAnswer, startVendor } from '../support/scripted-vendor.ts'
 
 const CATEGORIES = [
   'hate',
@@ -163,6 +164,33 @@ for (const engine of oneEngine('sqlite')) {
       const other = await media.open()
       assert.equal((await ranked(other.key, { model: byToken.model })).status, 200)
       assert.ok((await media.rowOf(other.id)).cost > 0, 'its tokens are counted where it tells only searches')
+    })
+
+    it('is charged per search by its documents if the provider reports none', async t => {
+      const documents = Array.from({ length: 250 }, (_, at) => `document ${at}`)
+      const results = documents.map((_, index) => ({ index, relevance_score: 0.5 }))
+      let body: object = { results }
+      const vendor = await startVendor(() => jsonAnswer(body))
+      t.after(vendor.close)
+      const { model } = await media.offer('ranker', { per_search: 0.002 }, { base_url: vendor.url })
+      for (const [more, units] of [
+        [{}, { search_units: 3 }],
+        [{ usage: { total_tokens: 900 } }, { input_tokens: 900 }],
+      ] as const) {
+        body = { results, ...more }
+        const { id, key } = await media.open()
+        const reply = await ranked(key, { model, documents, top_n: 2 })
+        assert.deepEqual(reply.body.meta.billed_units, units, reply.text)
+        assert.equal((await media.rowOf(id)).cost, 6_000_000)
+      }
+      body = { results: [] }
+      const { id, key } = await media.open()
+      assert.equal((await ranked(key, { model, documents })).status, 502)
+      await media.rowOf(id)
+      assert.deepEqual(
+        (await media.suspenseOf(id)).map(({ amount }) => Number(amount)),
+        [6_000_000],
+      )
     })
 
     it('refuses fields that are missing or out of range before anything is sent', async () => {

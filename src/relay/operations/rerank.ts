@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { EMPTY } from '../../domain/usage.ts'
+import { EMPTY, type Usage } from '../../domain/usage.ts'
 import {
+  countedSearches,
   plainDocuments,
   rankingUsage,
   readCommonRanking,
@@ -28,6 +29,7 @@ export const rerank = {
     // The model processes the query again with every document.
     const textBytes = ask.texts.reduce((sum, each) => sum + query + MARKERS + Buffer.byteLength(each), 0)
     const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
+    const counted: Usage = { ...EMPTY, input: countedInput, searches: countedSearches(ask), calls: 1 }
     return {
       model: ask.model,
       isStream: false,
@@ -35,7 +37,7 @@ export const rerank = {
       countedInput,
       outputTokens: () => 0,
       units: { searches: searchesBound(ask), calls: 1 },
-      counted: () => ({ ...EMPTY, input: countedInput, searches: 1, calls: 1 }),
+      counted: () => counted,
       requestFor(channel, sentModel) {
         const dialect = dialectOf('rerank', 'cohere', channel, sentModel)
         const documents = dialect ? undefined : plainDocuments(ask)
@@ -48,7 +50,7 @@ export const rerank = {
             readingDocument(body, answer => {
               const ranking = dialect ? dialect.decode(answer, ask) : readCommonRanking(answer)
               return {
-                usage: rankingUsage(ranking, countedInput),
+                usage: rankingUsage(ranking, counted),
                 outputBytes: 0,
                 answer: answerFrom(body, () => writeRanking(ranking, ask, newId)),
               }
