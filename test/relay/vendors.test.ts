@@ -8,6 +8,7 @@ import type { UpstreamOutcome, UpstreamRequest } from '../../src/relay/upstream/
 import { send } from '../../src/relay/upstream/send.ts'
 import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
 import { type Json, type Replay, startReplay } from '../support/replay.ts'
+import { startVendor } from '../support/scripted-vendor.ts'
 import { wavFile } from '../support/wav.ts'
 
 const QUERY = 'capital of France'
@@ -318,6 +319,30 @@ describe('a vendor with its own protocol', () => {
   }
 
   const file = (name: string) => new File([Buffer.from(PICTURE, 'base64')], name, { type: 'image/png' })
+
+  it('speaks with the billed model, and with another one only if the channel maps the voice to it: Deepgram', async () => {
+    const vendor = await startVendor(() => ({ type: 'audio/mpeg', body: 'sound' }))
+    try {
+      const setting = { voices: { nova: 'aura-2-luna-en' } }
+      const fields = { type: 1014, base_url: vendor.url, setting }
+      const { model } = await media.offer('aura-asteria-en', CHARACTERS, fields)
+      const { key } = await media.open()
+      const modelFor = async (voice: string | object) => {
+        const reply = await post(key, '/v1/audio/speech', { model, input: 'Hi', voice })
+        assert.equal(reply.status, 200, reply.text)
+        const sent = new URL(vendor.seen.at(-1)?.path ?? '', vendor.url).searchParams.get('model')
+        return [sent, reply.headers.get('x-sluice-warnings')]
+      }
+      assert.deepEqual(await modelFor('alloy'), ['aura-asteria-en', null])
+      assert.deepEqual(await modelFor('nova'), ['aura-2-luna-en', null])
+      const warning = 'voice is aura-asteria-en, because a voice is a model'
+      assert.deepEqual(await modelFor('aura-2-thalia-en'), ['aura-asteria-en', warning])
+      assert.deepEqual(await modelFor({ id: 'aura-2-thalia-en' }), ['aura-asteria-en', warning])
+      assert.deepEqual(await modelFor('aura-asteria-en'), ['aura-asteria-en', null])
+    } finally {
+      await vendor.close()
+    }
+  })
 
   it('counts a response without usage like another one to the same request: Gemini', () => {
     const part = { inlineData: { mimeType: 'image/png', data: PICTURE } }

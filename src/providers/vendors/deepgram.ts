@@ -32,15 +32,23 @@ const ENCODINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   pcm: { encoding: 'linear16', container: 'none', sample_rate: '24000' },
 }
 
-function encodeSpeech({ input, voice, format = 'mp3', speed }: Parameters<SpeechDialect['encode']>[0]) {
+function encodeSpeech(
+  { input, voice, format = 'mp3', speed, body }: Parameters<SpeechDialect['encode']>[0],
+  model: string,
+) {
+  const isModel = voice.startsWith('aura')
+  // The client is billed for its model, so it must not name another one as its voice. A channel may map a voice to a model.
+  const isMapped = isModel && voice !== (memberOf(body.voice, 'id') ?? body.voice)
   return {
     json: { text: input },
     query: {
       ...(ENCODINGS[format] ?? { encoding: format }),
-      // A voice that the channel maps to a name of the vendor is a model here.
-      ...(voice.startsWith('aura') && { model: voice }),
+      ...(isMapped && { model: voice }),
     },
-    warnings: speed === 1 ? [] : ['speed is not supported'],
+    warnings: [
+      ...(speed === 1 ? [] : ['speed is not supported']),
+      ...(isModel && !isMapped && voice !== model ? [`voice is ${model}, because a voice is a model`] : []),
+    ],
   }
 }
 
