@@ -20,6 +20,7 @@ export type ImageAsk = {
   readonly n: number
   readonly size: string | undefined
   readonly quality: string | undefined
+  readonly resolution: string | undefined
   readonly format: 'url' | 'b64_json' | undefined
   readonly isStream: boolean
   readonly images: readonly StoredFile[]
@@ -81,6 +82,15 @@ function readSize(fields: RequestFields, body: JsonObject): string | undefined {
   return isOpen(size) ? (first ?? size) : size
 }
 
+/** The same for the resolution. */
+function readResolution(fields: RequestFields, body: JsonObject): string | undefined {
+  const [first, other] = lookOf(body).resolutions
+  if (other !== undefined) fields.refuse('resolution', `must be the same in all fields: ${first} or ${other}`)
+  if (first !== undefined && codePoints(first) > MAX_WORD)
+    fields.refuse('resolution', `must have at most ${MAX_WORD} characters`)
+  return first
+}
+
 type ImageFiles = Pick<ImageAsk, 'images' | 'mask'>
 
 export function readImageRequest(
@@ -98,21 +108,20 @@ export function readImageRequest(
     checkCounts(fields, body, n)
     const size = readSize(fields, body)
     const quality = shortText(fields, 'quality')
+    const resolution = readResolution(fields, body)
     const format = fields.choice('response_format', FORMATS)
     fields.number('partial_images', 0, 3)
     const isStream = fields.flag('stream')
     if (typeof prompt !== 'string') return undefined
-    return { task, model, prompt, n, size, quality, format, isStream, images, mask, body }
+    return { task, model, prompt, n, size, quality, resolution, format, isStream, images, mask, body }
   })
 }
 
 const isOpen = (value: string | undefined) => value === undefined || value === 'auto'
 
 /** The price conditions of the request; properties that the provider chooses are absent. */
-export const priceConditionsOf = ({ size, quality }: ImageAsk): When => ({
-  ...(isOpen(size) ? {} : { size: size as string }),
-  ...(isOpen(quality) ? {} : { quality: quality as string }),
-})
+export const priceConditionsOf = ({ size, quality, resolution }: ImageAsk): When =>
+  Object.fromEntries(Object.entries({ size, quality, resolution }).filter(([, value]) => !isOpen(value)))
 
 type ImageReading = {
   readonly count: number

@@ -60,6 +60,23 @@ for (const engine of oneEngine('postgres')) {
       assert.equal((await draw(key, { model, quality: 'standard' })).status, 200)
     })
 
+    it('are charged by the requested resolution', async () => {
+      const price = { image: 0.02, variants: [{ when: { resolution: '2k' }, image: 0.07 }] }
+      const { model } = await media.offer('dall-e-3', price)
+      for (const [fields, cost] of [
+        [{ resolution: '2K' }, 70_000_000],
+        [{ resolution: '1k' }, 20_000_000],
+        [{}, 20_000_000],
+      ] as const) {
+        const { id, key } = await media.open()
+        assert.equal((await draw(key, { model, ...fields })).status, 200)
+        assert.equal((await media.rowOf(id)).cost, cost, JSON.stringify(fields))
+      }
+      const { key } = await media.open()
+      const two = await draw(key, { model, resolution: '1k', video_resolution: '2k' })
+      assert.deepEqual([two.status, two.body.error.param], [400, 'resolution'])
+    })
+
     it('are charged by what the response reports, if the request leaves it open', async () => {
       const { model } = await media.offer('gpt-image-1', {
         image: 0.01,
@@ -224,6 +241,7 @@ for (const engine of oneEngine('postgres')) {
         [{ n: '2' }, 'n', 'invalid_parameter'],
         [{ size: 7 }, 'size', 'invalid_parameter'],
         [{ quality: 'q'.repeat(99) }, 'quality', 'invalid_parameter'],
+        [{ resolution: 'r'.repeat(99) }, 'resolution', 'invalid_parameter'],
         [{ response_format: 'png' }, 'response_format', 'invalid_parameter'],
         [{ partial_images: 4 }, 'partial_images', 'invalid_parameter'],
         [{ stream: 'yes' }, 'stream', 'invalid_parameter'],
