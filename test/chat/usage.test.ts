@@ -4,6 +4,7 @@ import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
 import type { IdsAndClock, Outbound } from '../../src/chat/hub/format.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
+import { responses } from '../../src/chat/openai/responses/format.ts'
 import { allCounts, EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
 import type { UsageOptions } from '../../src/metering/openai-usage.ts'
 import { transcriptsOf } from '../support/format-recordings.ts'
@@ -227,6 +228,44 @@ describe('usage of messages', () => {
     assert.equal(usage.input_tokens, 10)
     assert.equal(usage.cache_read_input_tokens, 60)
     assert.equal(usage.cache_creation_input_tokens, 5)
+  })
+})
+
+describe('usage of responses', () => {
+  const eventsOf = (...events: readonly unknown[]) =>
+    responses.createStreamDecoder({ idsAndClock }).push(sse(...events))
+  const begin = { type: 'response.created', response: { id: 'r', status: 'in_progress', output: [] } }
+
+  it('is kept if it is reported together with an error', () => {
+    for (const status of ['failed', 'cancelled']) {
+      const usage = { input_tokens: 10, output_tokens: 300, total_tokens: 310 }
+      const response = { id: 'r', status, error: { code: 'server_error', message: 'x' }, usage }
+      const events = eventsOf(begin, { type: `response.${status}`, response })
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['start', 'usage', 'error'],
+      )
+      const [, reported] = events
+      assert.ok(reported?.type === 'usage')
+      assert.deepEqual(reported.usage, { ...EMPTY, input: 10, output: 300, calls: 1 })
+    }
+  })
+
+  it('contains an image of which only a part was delivered, once', () => {
+    const part = { type: 'response.image_generation_call.partial_image', output_index: 0 }
+    const done = {
+      type: 'response.output_item.done',
+      output_index: 0,
+      item: { type: 'image_generation_call', id: 'ig', status: 'completed', result: 'aGk=' },
+    }
+    const callsAfter = (...events: readonly unknown[]) =>
+      eventsOf(begin, ...events)
+        .flatMap(event => (event.type === 'providerTools' ? [event.calls.imageGenerationCalls] : []))
+        .at(-1)
+    assert.equal(callsAfter(part), 1)
+    assert.equal(callsAfter(part, part, done), 1)
+    assert.equal(callsAfter(done), 1)
+    assert.equal(callsAfter(part, done, { ...done, output_index: 1 }, { ...part, output_index: 2 }), 3)
   })
 })
 

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
-import { type ToolCalls, withToolCalls } from '../../../domain/usage.ts'
+import { type ToolCalls, type ToolCount, withToolCalls } from '../../../domain/usage.ts'
 import { mostCalls, toolCallOf, withCall } from '../../../metering/tool-calls.ts'
 import { type Assembler, createAssembler } from '../../hub/assembler.ts'
 import { compact, lenientFields } from '../../hub/fields.ts'
@@ -30,6 +30,8 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   let hasParts = false
   let pending: Signature | undefined
   let calls: ToolCalls | undefined
+  /** Image generations that are counted and have not ended. */
+  const partialImages = new Set<string>()
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
     frame({ event, data }, emit) {
@@ -109,9 +111,13 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       case 'response.failed':
       case 'response.cancelled': {
         const failure = isObject(response) ? failureIn(response) : undefined
+        if (isObject(response)) emitUsage(response, emit)
         emit({ type: 'error', error: failure ?? errorInside(data) })
         break
       }
+      case 'response.image_generation_call.partial_image':
+        countPartialImage(data, emit)
+        break
       default:
       // Progress of the vendor's own tools, and unknown event types.
     }
@@ -222,14 +228,24 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     emit({ type: 'logprobs', choice: 0, tokens })
   }
 
+  function count(call: ToolCount, emit: Emit): void {
+    calls = withCall(calls, call)
+    emit({ type: 'providerTools', calls })
+  }
+
+  /** The last partial image is nearly the image, so a client might disconnect before the call ends. */
+  function countPartialImage(data: JsonObject, emit: Emit): void {
+    const key = itemKey(data)
+    if (partialImages.has(key)) return
+    partialImages.add(key)
+    count('imageGenerationCalls', emit)
+  }
+
   function closeItem(data: JsonObject, emit: Emit): void {
     const { item } = data
     if (!isObject(item)) return
     const call = toolCallOf(item)
-    if (call !== undefined) {
-      calls = withCall(calls, call)
-      emit({ type: 'providerTools', calls })
-    }
+    if (call !== undefined && !partialImages.delete(itemKey(data))) count(call, emit)
     switch (item.type) {
       case 'message':
         for (const key of [...sentTexts.keys()]) if (key.startsWith(`${itemKey(data)}.`)) closeAt(key, emit)
@@ -280,14 +296,18 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     closeThoughts(data, emit)
   }
 
-  function finish(response: JsonObject, emit: Emit): void {
-    start(response, emit)
-    // Some servers send the content in the last event only.
-    if (!hasParts) for (const part of partsOf(response, options)) assembler(emit).addComplete(part)
+  function emitUsage(response: JsonObject, emit: Emit): void {
     const all = mostCalls(calls, callsIn(response))
     if (all !== undefined) emit({ type: 'providerTools', calls: all })
     const read = readResponsesUsage(response.usage, usage)
     if (read !== undefined) emit({ type: 'usage', usage: withToolCalls(read, all) })
+  }
+
+  function finish(response: JsonObject, emit: Emit): void {
+    start(response, emit)
+    // Some servers send the content in the last event only.
+    if (!hasParts) for (const part of partsOf(response, options)) assembler(emit).addComplete(part)
+    emitUsage(response, emit)
     assembler(emit).closeAll()
     emit({ type: 'finish', choice: 0, stop: decodeStop(response, assembler(emit).hasToolCalls) })
     emit({ type: 'end' })
