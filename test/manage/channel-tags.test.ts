@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { oneEngine } from '../support/engines.ts'
 import { type Gateway, suiteGateway } from '../support/gateway.ts'
 
@@ -138,3 +140,47 @@ for (const engine of oneEngine('postgres')) {
     })
   })
 }
+
+describe('changes of several channels on PostgreSQL', () => {
+  const gateway = suiteGateway({ engine: 'postgres' })
+  const TAG = 'ordered'
+  let low: number
+  let high: number
+  before(async () => {
+    const make = async (name: string) => {
+      const channel = { name, type: 1, key: 'k', models: 'm', tag: TAG }
+      return (await gateway.api('POST', '/api/channel/', channel)).body.data.id as number
+    }
+    low = await make('low')
+    high = await make('high')
+    // Its row is now behind the other one in the table, where PostgreSQL would find it second.
+    await gateway.db.updateTable('channels').set({ remark: 'moved' }).where('id', '=', low).execute()
+  })
+
+  const waitsForLock = async () => {
+    const { rows } = await sql`
+      select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+    `.execute(gateway.db)
+    return rows.length > 0
+  }
+
+  const changes = {
+    'PUT /api/channel/batch': () => ({ ids: [high, low], fields: { priority: 1 } }),
+    'POST /api/channel/status/batch': () => ({ ids: [high, low], status: 2 }),
+    'POST /api/channel/batch/tag': () => ({ ids: [high, low], tag: TAG }),
+    'PUT /api/channel/tag': () => ({ tag: TAG, weight: 1 }),
+  } as const
+
+  for (const [route, bodyOf] of Object.entries(changes))
+    it(`lock them in the order of their ids, so that they cannot deadlock: ${route}`, async () => {
+      const [method = '', path = ''] = route.split(' ')
+      const answer = await gateway.db.transaction().execute(async trx => {
+        await trx.updateTable('channels').set({ remark: route }).where('id', '=', low).execute()
+        const change = gateway.api(method, path, bodyOf())
+        while (!(await waitsForLock())) await wait(10)
+        await sql`select from channels where id = ${high} for no key update nowait`.execute(trx)
+        return { change }
+      })
+      assert.equal((await answer.change).status, 200)
+    })
+})

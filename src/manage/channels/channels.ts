@@ -1,5 +1,5 @@
 import { CHANNEL_STATUS, withSuffix } from '../../domain/channel.ts'
-import { invalidField, Refusal } from '../../domain/errors.ts'
+import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
 import type { Page } from '../../store/engine/page.ts'
 import type { ChannelRow } from '../../store/engine/schema.ts'
 import type { Trx } from '../../store/engine/store.ts'
@@ -222,10 +222,13 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           `has ${body.ids.length} channels, too many for these models at once; send fewer ids or models`,
         )
       return change(async ({ trx, audit }) => {
+        const ids = [...new Set(body.ids)]
+        const rows = new Map((await stored.lock(trx, { ids })).map(row => [row.id, row]))
         const results = []
-        for (const id of [...new Set(body.ids)]) {
+        for (const id of ids) {
           try {
-            const before = await stored.mustLock(trx, id)
+            const before = rows.get(id)
+            if (!before) throw notFound('channel')
             const viewBefore = await presentOne(trx, before)
             // Validated before writing, so that a refused channel does not change.
             const input = { ...body.fields, models: modelsAfter(JSON.parse(before.models), body) }

@@ -1,3 +1,4 @@
+import { PostgresAdapter } from 'kysely'
 import { CHANNEL_STATUS } from '../../domain/channel.ts'
 import { fold } from '../../domain/text.ts'
 import { chunksOf } from '../engine/chunks.ts'
@@ -42,11 +43,26 @@ export type ChannelSelection =
   | { readonly tag: string }
   | { readonly status: readonly number[] }
 
+/** PostgreSQL updates rows in any order, so two transactions that change the same channels could deadlock. */
+async function lockInOrder(trx: Trx, selection: ChannelSelection): Promise<void> {
+  if (!(trx.getExecutor().adapter instanceof PostgresAdapter)) return
+  const inOrder = trx.selectFrom('channels').orderBy('id').forNoKeyUpdate()
+  if ('tag' in selection) await inOrder.where('tag', '=', selection.tag).execute()
+  else if ('status' in selection) await inOrder.where('status', 'in', [...selection.status]).execute()
+  else
+    for (const chunk of chunksOf(
+      selection.ids.toSorted((a, b) => a - b),
+      CHUNK,
+    ))
+      await inOrder.where('id', 'in', chunk).execute()
+}
+
 /**
  * Reads channels for a change and locks them until the transaction ends, so that the change is based on current values. An
  * update without changes is used for locking, because both engines support it.
  */
 export async function lockChannels(trx: Trx, selection: ChannelSelection): Promise<ChannelRow[]> {
+  await lockInOrder(trx, selection)
   const touched = trx.updateTable('channels').set(row => ({ status: row.ref('status') }))
   if ('tag' in selection) return touched.where('tag', '=', selection.tag).returningAll().execute()
   if ('status' in selection)
