@@ -16,7 +16,7 @@ import {
   listAccessTokens,
 } from '../../store/records/access-tokens.ts'
 import { endSessions, isSessionLive, listSessions } from '../../store/records/sessions.ts'
-import { type UserChange, updateUser } from '../../store/records/users.ts'
+import { findUserByName, type UserChange, updateUser } from '../../store/records/users.ts'
 import type { selfContract } from '../contract/users.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
@@ -76,6 +76,14 @@ export function createSelfHandlers({
     throttle.succeed(account, address)
   }
 
+  /** Attempts at a password are counted by name, so a user who is renamed again and again could guess without a limit. */
+  async function mustMayRename(user: Pick<UserRow, 'id' | 'username'>, name: string, address: string) {
+    // A taken name is refused later: looking for a free one is not counted.
+    if (fold(name) === fold(user.username) || (await findUserByName(db, name))) return
+    // Counted as a failure even on success. No user can have the name, because names are trimmed.
+    await mustBeAllowed(throttle, ` rename of ${user.id}`, address)
+  }
+
   /** Irreversible actions require a recent sign-in, so that an unattended browser cannot be used for them. */
   function mustHaveSignedInLately({ signInTime }: Actor): void {
     if (signInTime === undefined || now() - signInTime < FRESH_SIGN_IN_S) return
@@ -96,6 +104,7 @@ export function createSelfHandlers({
     updateSelf: async ({ actor, body, address, change }) => {
       mustComeWithPassword(body)
       const current = await mustFindUser(db, actor.id)
+      if (body.username !== undefined) await mustMayRename(current, body.username, address)
       if (body.password !== undefined) await mustKnowPassword(current, body.original_password, address)
       const passwordHash =
         body.password === undefined ? undefined : await passwords.hash(body.password, signedIn(actor))

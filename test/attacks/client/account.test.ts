@@ -122,6 +122,24 @@ for (const engine of oneEngine('postgres'))
       })
     })
 
+    describe('when its password is guessed', () => {
+      it('cannot be renamed again and again, which would allow more guesses each time', async () => {
+        const user = await gateway.createUser()
+        const change = (fields: object) => byToken(user.accessToken, 'PUT', '/api/user/self', fields)
+        const guess = () => change({ password: NEW_PASSWORD, original_password: 'wrong' })
+        const statuses: number[] = []
+        let guesses = 0
+        while (statuses.length < 20 && !statuses.includes(429)) {
+          while ((await guess()).status === 403) guesses++
+          statuses.push((await change({ username: `${user.username}-${guesses}` })).status)
+        }
+        assert.equal(statuses.at(-1), 429, `${guesses} guesses`)
+        const { body } = await byToken(user.accessToken, 'GET', '/api/user/self')
+        // A client may send the whole object back.
+        assert.equal((await change({ ...body.data, display_name: 'Other' })).status, 200)
+      })
+    })
+
     describe('is not deleted by a browser that was left open', () => {
       it('without a sign-in of the last ten minutes', async () => {
         const user = await gateway.createUser()
