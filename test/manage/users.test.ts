@@ -672,6 +672,22 @@ for (const engine of oneEngine('postgres')) {
         })
       })
 
+      it('gets the whole of an addition, also if requests that ran while it became limited cost more', async () => {
+        const { id } = await gateway.createUser({ quota: 10 })
+        await withAccount(id, { posted: 25 * NANOS }, async () => {
+          assert.equal((await told(id)).quota, 0)
+          assert.equal((await move(id, 'add', 5)).body.data.quota, 5)
+          const entries = (await entriesOf(id)).slice(1)
+          assert.deepEqual(
+            entries.map(({ amount, reason }) => [amount, reason]),
+            [
+              [15 * NANOS, 'limited again'],
+              [5 * NANOS, 'quota add'],
+            ],
+          )
+        })
+      })
+
       it('is not set below the held amount, even for an unlimited user who spent more', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         await gateway.api('PUT', '/api/user/', { id, unlimited_quota: true })

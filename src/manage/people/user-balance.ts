@@ -18,6 +18,9 @@ type Move = {
 type Override = Omit<Move, 'amount'> & { readonly units: number }
 type Limiting = Pick<Move, 'actor' | 'user'> & { readonly unlimited: boolean }
 
+/** The reason of an entry that sets a balance below 0 to 0. */
+const LIMITED_AGAIN = 'limited again'
+
 /** At most the unheld part of the remaining quota can be deducted. */
 const tooMuchTaken = ({ credited, posted, held: heldNanos }: UserWithAccount) =>
   new Refusal(
@@ -46,6 +49,17 @@ export function createUserBalance(now: () => number) {
   return {
     move,
 
+    /**
+     * Requests that run while an unlimited user becomes limited are charged in full. What they cost beyond the quota is not
+     * deducted from quota that is added later.
+     */
+    async add(trx: Trx, request: Move): Promise<void> {
+      const { unlimited, credited, posted } = request.user
+      if (unlimited === 0 && posted > credited && request.amount > 0)
+        await move(trx, { ...request, amount: posted - credited, reason: LIMITED_AGAIN })
+      await move(trx, request)
+    },
+
     /** Sets the remaining quota; the entry contains the difference. */
     async override(trx: Trx, { units, ...request }: Override): Promise<void> {
       const { credited, posted, held: heldNanos } = request.user
@@ -58,7 +72,7 @@ export function createUserBalance(now: () => number) {
     async limit(trx: Trx, { actor, user, unlimited }: Limiting): Promise<void> {
       const missing = user.held - (user.credited - user.posted)
       if (!unlimited && missing > 0)
-        await move(trx, { actor, user, amount: missing, reason: 'limited again', field: 'unlimited_quota' })
+        await move(trx, { actor, user, amount: missing, reason: LIMITED_AGAIN, field: 'unlimited_quota' })
       await setUnlimited(trx, { kind: 'user', ownerId: user.id }, unlimited)
     },
   }

@@ -197,7 +197,8 @@ export function createUserHandlers({
       const reason = body.reason || `quota ${mode}`
       const move = { actor, user, reason, field: 'value' }
       if (mode === 'override') await balance.override(trx, { ...move, units: value })
-      else await balance.move(trx, { ...move, amount: mode === 'add' ? nanosOf(value) : -nanosOf(value) })
+      else if (mode === 'add') await balance.add(trx, { ...move, amount: nanosOf(value) })
+      else await balance.move(trx, { ...move, amount: -nanosOf(value) })
     },
     delete: (changing, _call, user) => deleteAccount(changing, user, { now, engine }),
   }
