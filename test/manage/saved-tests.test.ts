@@ -132,6 +132,48 @@ for (const engine of oneEngine('postgres'))
       assert.deepEqual(await left.execute(), [])
     })
 
+    describe('do not block the gateway', () => {
+      const checkAnswer = async (schema: Fields, answer: string) => {
+        const { accessToken, save } = await keeper()
+        await relay.must(save({ kind: 'schema', schema }))
+        provider.answers(completion(answer))
+        const startedMs = performance.now()
+        const { results } = await relay.must(api('POST', '/api/replay/run', {}, accessToken))
+        assert.ok(performance.now() - startedMs < 3_000, `${performance.now() - startedMs} ms`)
+        return results[0] as { passed: boolean; reason: string }
+      }
+      const alternatives = (count: number) => ({
+        type: 'array',
+        items: { anyOf: Array.from({ length: count }, () => ({ type: 'null' })) },
+      })
+      const TOO_LARGE = 'The answer is too large to be compared with this schema.'
+
+      it('with a schema that compares each value of a large answer many times', async () => {
+        const zeros = (count: number) => JSON.stringify(Array(count).fill(0))
+        assert.match((await checkAnswer(alternatives(900), zeros(10))).reason, /does not match the schema/)
+        assert.equal((await checkAnswer(alternatives(900), zeros(4_000))).reason, TOO_LARGE)
+        const merged = { allOf: Array.from({ length: 900 }, () => ({ type: 'array' })) }
+        assert.equal((await checkAnswer(merged, zeros(40_000))).reason, TOO_LARGE)
+        const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
+        assert.equal((await checkAnswer(merged, nested)).reason, TOO_LARGE)
+      })
+
+      it('with a code block that is not closed', async () => {
+        const answer = `\`\`\`json${'\n'.repeat(100_000)}x`
+        assert.equal((await checkAnswer({ type: 'array' }, answer)).reason, 'The answer is not JSON.')
+      })
+
+      it('but a long list of objects passes, also in a code block', async () => {
+        const field = { type: 'string' }
+        const names = Array.from({ length: 10 }, (_, index) => `field${index}`)
+        const properties = Object.fromEntries(names.map(name => [name, field]))
+        const row = Object.fromEntries(names.map(name => [name, 'text']))
+        const schema = { type: 'array', items: { type: 'object', properties, required: names } }
+        const answer = `\`\`\`json\n${JSON.stringify(Array(500).fill(row), undefined, 1)}\n\`\`\`\n`
+        assert.equal((await checkAnswer(schema, answer)).reason, '')
+      })
+    })
+
     it('refuse a check that cannot be evaluated or could block the gateway', async () => {
       const { save } = await keeper()
       const wrong: readonly (readonly [Fields, string])[] = [

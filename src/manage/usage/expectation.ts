@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { invalidField } from '../../domain/errors.ts'
 import { isMatch, readExpression } from '../../override/expression.ts'
 import type { expectation } from '../contract/replay.ts'
+import { isQuickToCompare } from './schema-steps.ts'
 
 export type Expectation = z.output<typeof expectation>
 type SchemaInput = Parameters<typeof z.fromJSONSchema>[0]
@@ -54,8 +55,17 @@ export function mustBeUsable(check: Expectation): void {
   }
 }
 
+const FENCE = '```'
+const OPENING_FENCE = /^```(?:json)?[^\S\n]*\n/
+
 /** A model may wrap JSON in a code block. */
-const unfenced = (text: string) => /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/.exec(text)?.[1] ?? text
+function unfenced(text: string): string {
+  const trimmed = text.trim()
+  const [opening] = OPENING_FENCE.exec(trimmed) ?? []
+  return opening !== undefined && trimmed.endsWith(FENCE)
+    ? trimmed.slice(opening.length, -FENCE.length)
+    : text
+}
 
 function schemaFault(schema: SchemaInput, answer: string): string {
   let value: unknown
@@ -64,6 +74,7 @@ function schemaFault(schema: SchemaInput, answer: string): string {
   } catch {
     return 'The answer is not JSON.'
   }
+  if (!isQuickToCompare(schema, value)) return 'The answer is too large to be compared with this schema.'
   const result = z.fromJSONSchema(schema).safeParse(value)
   if (result.success) return ''
   const [issue] = result.error.issues
