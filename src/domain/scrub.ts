@@ -25,8 +25,12 @@ const formsOf = (secret: string): string[] => [
   Buffer.from(secret).toString('base64url'),
 ]
 
-/** Tokens derived from a key for one request, which are recognized by their shape only. */
-const BY_SHAPE = /\b(?:(bearer|basic)\s+[\w.~+/=-]{16,}|ya29\.[\w.-]{8,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)/gi
+/**
+ * Tokens derived from a key for one request, which are recognized by their shape only. The search takes linear time: a JSON web
+ * token begins at no part of a longer word.
+ */
+const BY_SHAPE =
+  /\b(?:(bearer|basic)\s+[\w.~+/=-]{16,}|ya29\.[\w.-]{8,}|(?<!-)eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)/gi
 
 export type Scrub = (text: string) => string
 
@@ -120,7 +124,7 @@ export const secretsOfHeaders = (headers: Readonly<Record<string, string>>): str
       .filter(part => part.length >= minLength && !/^(?:bearer|basic|token)$/i.test(part))
   })
 
-const PASSWORD_IN_URL = /\/\/[^/\s@]*:([^/\s@]+)@/g
+const PASSWORD_IN_URL = /\/\/[^/\s@:]*:([^/\s@]+)@/g
 
 const textsIn = (value: unknown): string[] => {
   if (typeof value === 'string') return [value]

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { createScrub, secretsOfHeaders, secretsOfKey } from '../../../src/domain/scrub.ts'
+import { createScrub, secretsOfFields, secretsOfHeaders, secretsOfKey } from '../../../src/domain/scrub.ts'
 import { type ScriptedServer, startScriptedServer } from '../../support/hostile-provider.ts'
 import { openVideos, type VideoRelay } from '../../support/videos.ts'
 
@@ -224,5 +224,18 @@ describe('values that are treated as a secret', () => {
     assert.equal(scrub('Bearer abcdefghijklmnop1234 was refused'), 'Bearer [redacted] was refused')
     assert.equal(scrub('token eyJhbGciOiJIUzI1.eyJpc3MiOiJha.c2lnbmF0dXJl'), 'token [redacted]')
     assert.equal(scrub('Bearer authentication is needed'), 'Bearer authentication is needed')
+  })
+
+  it('are searched in linear time, also in a text that a client made a provider repeat', () => {
+    const scrub = createScrub([])
+    for (const part of ['-eyJ', 'eyJ', 'bearer ', 'ya29.', 'eyJabcdefgh.']) {
+      const startedMs = performance.now()
+      scrub(part.repeat(65_536 / part.length))
+      assert.ok(performance.now() - startedMs < 500, `${part}: ${performance.now() - startedMs} ms`)
+    }
+    const startedMs = performance.now()
+    secretsOfFields({ note: `//${':'.repeat(65_536)}` })
+    assert.ok(performance.now() - startedMs < 500, `${performance.now() - startedMs} ms`)
+    assert.deepEqual(secretsOfFields({ note: 'http://user:pass:word@host' }), ['pass:word'])
   })
 })
