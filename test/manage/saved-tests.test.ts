@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { z } from 'zod'
 import { oneEngine } from '../support/engines.ts'
 import { startRecorder } from '../support/recorder.ts'
 import { suiteRelay } from '../support/relay.ts'
@@ -16,6 +17,9 @@ const completion = (content: string) => ({
     usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 },
   },
 })
+
+const nestedTypes = (type: readonly string[], levels: number): Fields =>
+  levels === 0 ? { type: 'null' } : { type, items: nestedTypes(type, levels - 1) }
 
 for (const engine of oneEngine('postgres'))
   describe(`saved tests on ${engine} (docs/operating/bodies.md: Saved tests)`, () => {
@@ -181,6 +185,7 @@ for (const engine of oneEngine('postgres'))
         [{ kind: 'schema', schema: { type: 'string', pattern: '(a+)+$' } }, 'check.schema'],
         [{ kind: 'schema', schema: { properties: { a: { $ref: '#' } } } }, 'check.schema'],
         [{ kind: 'schema', schema: { type: 'nothing' } }, 'check.schema'],
+        [{ kind: 'schema', schema: nestedTypes(['array', 'array'], 14) }, 'check.schema'],
         [{ kind: 'judge', model: judge }, 'check.question'],
         [{ kind: 'sounds good' }, 'check.kind'],
       ]
@@ -188,8 +193,16 @@ for (const engine of oneEngine('postgres'))
         const reply = await save(check)
         assert.deepEqual([reply.status, reply.body.errors?.[0].path], [400, path], reply.text)
       }
+      assert.equal((await save({ kind: 'schema', schema: nestedTypes(['array', 'null'], 14) })).status, 200)
       // A field may be named like a keyword.
       const named = { kind: 'schema', schema: { properties: { pattern: { type: 'string' } } } }
       assert.equal((await save(named)).status, 200)
+    })
+
+    it('leave nothing of their schemas in memory', async () => {
+      const { save } = await keeper()
+      const kept = z.globalRegistry._idmap.size
+      await relay.must(save({ kind: 'schema', schema: { id: 'a-name', type: 'object' } }))
+      assert.equal(z.globalRegistry._idmap.size, kept)
     })
   })

@@ -21,6 +21,8 @@ function refusedKeyword(schema: unknown, depth = 0): string | undefined {
   if (typeof schema !== 'object' || schema === null) return undefined
   for (const [key, value] of Object.entries(schema)) {
     if (REFUSED_KEYWORDS.has(key)) return key
+    // The schema would be read once for each of them, at every level: 2³² times.
+    if (key === 'type' && Array.isArray(value) && new Set(value).size < value.length) return 'a type twice'
     const isNamed = key === 'properties' || key === '$defs' || key === 'definitions'
     const fault =
       isNamed && typeof value === 'object' && value !== null
@@ -39,6 +41,9 @@ function firstOf(schemas: readonly unknown[], depth: number): string | undefined
   return undefined
 }
 
+/** The registry of the program keeps every schema with an id forever, so this one has its own. */
+const compile = (schema: SchemaInput) => z.fromJSONSchema(schema, { registry: z.registry() })
+
 /** Throws if a check cannot be evaluated. */
 export function mustBeUsable(check: Expectation): void {
   if (check.kind === 'matches') {
@@ -49,7 +54,7 @@ export function mustBeUsable(check: Expectation): void {
   const refused = refusedKeyword(check.schema)
   if (refused) throw invalidField('check.schema', `must not contain ${refused}`)
   try {
-    z.fromJSONSchema(check.schema as SchemaInput)
+    compile(check.schema as SchemaInput)
   } catch (error) {
     throw invalidField('check.schema', `is not a supported JSON schema: ${(error as Error).message}`)
   }
@@ -75,7 +80,7 @@ function schemaFault(schema: SchemaInput, answer: string): string {
     return 'The answer is not JSON.'
   }
   if (!isQuickToCompare(schema, value)) return 'The answer is too large to be compared with this schema.'
-  const result = z.fromJSONSchema(schema).safeParse(value)
+  const result = compile(schema).safeParse(value)
   if (result.success) return ''
   const [issue] = result.error.issues
   return `The answer does not match the schema: ${issue?.path.join('.') || 'value'}: ${issue?.message}`
