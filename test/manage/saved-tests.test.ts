@@ -137,9 +137,10 @@ for (const engine of oneEngine('postgres'))
     })
 
     describe('do not block the gateway', () => {
-      const checkAnswer = async (schema: Fields, answer: string) => {
+      const checkAnswer = (schema: Fields, answer: string) => run({ kind: 'schema', schema }, answer)
+      const run = async (check: Fields, answer: string) => {
         const { accessToken, save } = await keeper()
-        await relay.must(save({ kind: 'schema', schema }))
+        await relay.must(save(check))
         provider.answers(completion(answer))
         const startedMs = performance.now()
         const { results } = await relay.must(api('POST', '/api/replay/run', {}, accessToken))
@@ -162,6 +163,17 @@ for (const engine of oneEngine('postgres'))
         assert.equal((await checkAnswer(merged, nested)).reason, TOO_LARGE)
       })
 
+      it('with an expression that is slow for a long answer', async () => {
+        const slow = { kind: 'matches', value: '[ab]{0,1000}[xy]' }
+        const answer = 'a'.repeat(20_000)
+        assert.equal(
+          (await run(slow, answer)).reason,
+          'The answer is too long to be searched with this expression.',
+        )
+        assert.equal((await run(slow, 'abx')).reason, '')
+        assert.equal((await run({ kind: 'matches', value: 'a{3}$' }, answer)).reason, '')
+      })
+
       it('with a code block that is not closed', async () => {
         const answer = `\`\`\`json${'\n'.repeat(100_000)}x`
         assert.equal((await checkAnswer({ type: 'array' }, answer)).reason, 'The answer is not JSON.')
@@ -182,6 +194,8 @@ for (const engine of oneEngine('postgres'))
       const { save } = await keeper()
       const wrong: readonly (readonly [Fields, string])[] = [
         [{ kind: 'matches', value: '(' }, 'check.value'],
+        [{ kind: 'matches', value: `(?:${'ab'.repeat(240)}){1000}` }, 'check.value'],
+        [{ kind: 'matches', value: '.{0,1000}'.repeat(50) }, 'check.value'],
         [{ kind: 'schema', schema: { type: 'string', pattern: '(a+)+$' } }, 'check.schema'],
         [{ kind: 'schema', schema: { properties: { a: { $ref: '#' } } } }, 'check.schema'],
         [{ kind: 'schema', schema: { type: 'nothing' } }, 'check.schema'],

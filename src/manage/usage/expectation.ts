@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { invalidField } from '../../domain/errors.ts'
 import { isMatch, readExpression } from '../../override/expression.ts'
 import type { expectation } from '../contract/replay.ts'
+import { isQuickToCompile, isQuickToSearch } from './expression-steps.ts'
 import { isQuickToCompare } from './schema-steps.ts'
 
 export type Expectation = z.output<typeof expectation>
@@ -47,6 +48,8 @@ const compile = (schema: SchemaInput) => z.fromJSONSchema(schema, { registry: z.
 /** Throws if a check cannot be evaluated. */
 export function mustBeUsable(check: Expectation): void {
   if (check.kind === 'matches') {
+    if (!isQuickToCompile(check.value))
+      throw invalidField('check.value', 'repeats too much: use smaller {n,m}')
     const reading = readExpression(check.value)
     if ('fault' in reading) throw invalidField('check.value', reading.fault)
   }
@@ -112,7 +115,11 @@ async function reasonOf(check: Expectation, answer: string, ask: Judge): Promise
     case 'equals':
       return answer.trim() === check.value.trim() ? '' : 'The answer differs from the expected text.'
     case 'matches': {
-      const reading = readExpression(check.value)
+      const reading = isQuickToCompile(check.value)
+        ? readExpression(check.value)
+        : { fault: 'repeats too much' }
+      if ('expression' in reading && !isQuickToSearch(answer, reading.expression))
+        return 'The answer is too long to be searched with this expression.'
       const matches = 'expression' in reading && isMatch(answer, reading.expression)
       return matches ? '' : `The answer does not match ${check.value}.`
     }
