@@ -41,6 +41,12 @@ function memoize<T>(read: (text: string) => T): (text: string) => T {
   }
 }
 
+/** Some proxies, such as Azure's, send the port of the client too. */
+const withoutPort = (hop: string) => {
+  const [, ipv6, ipv4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(hop) ?? []
+  return ipv6 ?? ipv4 ?? hop
+}
+
 export type ClientAddress = (request: RelayIncoming) => { address: string; isTls: boolean }
 
 const isForwarded = ({ headers }: RelayIncoming) =>
@@ -81,7 +87,7 @@ export function createClientAddress(
     const forwarded = request.headers['x-forwarded-for']
     const hops = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? ''))
       .split(',')
-      .map(hop => hop.trim())
+      .map(hop => withoutPort(hop.trim()))
     // From the right: the first hop that is no trusted proxy is the client.
     const client = hops.reverse().find(hop => hop !== '' && !isTrusted(hop))
     return { address: client === undefined ? peer : normalize(client), isTls }

@@ -364,6 +364,20 @@ for (const engine of oneEngine('sqlite')) {
         assert.equal(elsewhere.status, 200)
       })
 
+      it('tells clients apart if the proxy sends their ports too', async () => {
+        const user = await gateway.createUser()
+        for (const [one, other, address] of [
+          ['198.51.100.31:4711', '198.51.100.32:4711', '198.51.100.32'],
+          ['[2001:db8:1::1]:4711', '[2001:db8:2::1]', '2001:db8:2::1'],
+        ] as const) {
+          await untilRefused(i => login(user.username, `guess ${i}`, { 'x-forwarded-for': one }))
+          const reply = await login(user.username, user.password, { 'x-forwarded-for': other })
+          assert.equal(reply.status, 200, reply.text)
+          const { data } = (await ask(cookieOf(reply), 'GET', '/api/user/sessions')).body
+          assert.equal(data[0].address, address)
+        }
+      })
+
       it('with concurrent attempts does not avoid the limit', async () => {
         const user = await gateway.createUser()
         const from = { 'x-forwarded-for': '198.51.100.3' }
