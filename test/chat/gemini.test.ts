@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { GoogleGenAI } from '@google/genai'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
+import { eventsOf } from '../../src/chat/hub/answer.ts'
 import type { Format, IdsAndClock } from '../../src/chat/hub/format.ts'
-import type { ChatRequest } from '../../src/chat/hub/hub.ts'
+import type { ChatAnswer, ChatRequest, Part, TokenLogprob } from '../../src/chat/hub/hub.ts'
 import { hasForeignSignature } from '../../src/chat/hub/signature.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { decodeEmbedding, encodeVectors, geminiEmbedding } from '../../src/media/gemini-embedding.ts'
@@ -366,6 +368,56 @@ describe('content signed by another vendor, for a client of Gemini', () => {
     const { body, warnings } = gemini.encodeRequest(request)
     assert.equal(JSON.stringify(body).includes(part.thoughtSignature), false)
     assert.equal(warnings.length, 1)
+  })
+})
+
+describe('a chat of Google’s SDK, which keeps each chunk of a stream as a content of its own', () => {
+  /** The second request of a chat whose first answer was streamed. */
+  async function secondRequest(parts: readonly Part[], logprobs?: readonly TokenLogprob[]) {
+    const stop = { reason: 'stop' } as const
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [{ parts, stop, ...(logprobs && { logprobs }) }],
+    }
+    const encoder = gemini.createStreamEncoder({ idsAndClock })
+    // Delta by delta, as vendors stream.
+    const bytes = eventsOf(answer).flatMap(event => {
+      const isThought = event.type === 'delta' && event.text === 'Let me see.'
+      const pieces = isThought ? ['Let me', ' see.'].map(text => ({ ...event, text })) : [event]
+      return pieces.flatMap(piece => encoder.push(piece))
+    })
+    const sent: unknown[] = []
+    const fetch: typeof globalThis.fetch = async (_url, init) => {
+      sent.push(JSON.parse(String(init?.body)))
+      return new Response(Buffer.concat(bytes) as never, { headers: { 'content-type': 'text/event-stream' } })
+    }
+    const chat = new GoogleGenAI({ apiKey: 'x', httpOptions: { fetch } }).chats.create({ model: 'x' })
+    for (const message of ['Hi', 'And?'])
+      for await (const _chunk of await chat.sendMessageStream({ message })) {
+        // The SDK records the answer when its stream has ended.
+      }
+    return sent[1]
+  }
+
+  it('contains the text of an answer with sources or log probabilities in the next turn', async () => {
+    const text = { type: 'text', text: 'Paris.' } as const
+    const cited = { ...text, citations: [{ url: 'https://a.test/', start: 0, end: 5 }] }
+    const token = { token: 'Paris.', logprob: -0.1, top: [] }
+    for (const body of [await secondRequest([cited]), await secondRequest([text], [token])]) {
+      const { messages } = read(gemini, body)
+      assert.deepEqual(
+        messages.map(({ role, content }) => [
+          role,
+          content.map(part => 'text' in part && part.text).join(''),
+        ]),
+        [
+          ['user', 'Hi'],
+          ['assistant', 'Paris.'],
+          ['user', 'And?'],
+        ],
+      )
+    }
   })
 })
 

@@ -44,6 +44,9 @@ export function createListEncoder(options: AnswerOptions): Stage<ChatEvent, Buff
 
 const CLOSING = Buffer.from(']')
 
+/** Clients drop an answer from their history if one of its chunks has no parts. */
+const NO_TEXT: readonly JsonObject[] = [{ text: '' }]
+
 /** The stop of a choice that reported no reason. */
 const STOPPED: Stop = { reason: 'stop' }
 
@@ -99,7 +102,7 @@ function createChunkEncoder(
   }
 
   function candidate(index: number, parts: readonly JsonObject[], rest: JsonObject = {}): Buffer {
-    const content = { parts, role: 'model' }
+    const content = { parts: parts.length === 0 ? NO_TEXT : parts, role: 'model' }
     return frame({ candidates: [{ content, index, ...rest }], ...begin() })
   }
 
@@ -148,7 +151,7 @@ function createChunkEncoder(
       const { groundingMetadata, ...ended } = encodeStop(stop)
       // Sources that were cited with their text are not repeated.
       const grounded = groundingMetadata === undefined || isCited ? {} : { groundingMetadata }
-      return { content: { parts: [{ text: '' }], role: 'model' }, ...ended, ...grounded, index }
+      return { content: { parts: NO_TEXT, role: 'model' }, ...ended, ...grounded, index }
     })
     return [frame({ candidates, ...usageFields, ...begin() })]
   }
