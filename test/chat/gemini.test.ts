@@ -419,6 +419,20 @@ describe('a chat of Google’s SDK, which keeps each chunk of a stream as a cont
       )
     }
   })
+
+  it('sends the reasoning of another vendor back with all of its text', async () => {
+    const body = await secondRequest([
+      { type: 'reasoning', text: 'Let me see.', signature: { format: 'anthropic', value: 'c2ln' } },
+      { type: 'text', text: 'Paris.' },
+    ])
+    const { messages } = anthropic.encodeRequest(read(gemini, body, 'claude-sonnet-4-5')).body as {
+      messages: { content: unknown }[]
+    }
+    assert.deepEqual(messages[1]?.content, [
+      { type: 'thinking', thinking: 'Let me see.', signature: 'c2ln' },
+      { type: 'text', text: 'Paris.' },
+    ])
+  })
 })
 
 describe('errors in Gemini’s format', () => {

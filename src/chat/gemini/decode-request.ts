@@ -82,7 +82,7 @@ function decodeContents(body: FieldReader): readonly Message[] {
   let idCount = 0
   // Older clients send no ids: a call gets one by its position, which is the same in every later turn.
   const newId = () => `call_${++idCount}`
-  return body.each('contents').flatMap(content => {
+  const contents = body.each('contents').map((content): Message => {
     const role = ROLES[content.text('role') ?? 'user']
     if (role === undefined) return content.refuse('role', 'must be user or model')
     const parts = content.each('parts').map((part): Part => {
@@ -91,8 +91,21 @@ function decodeContents(body: FieldReader): readonly Message[] {
       if (decoded.type === 'toolCall') open.push({ id: decoded.id, name: decoded.name })
       return decoded
     })
-    return splitResults(role, joinThoughts(parts), extrasOf(FORMAT, content.rest()))
+    return compact<Message>({ role, content: parts, extras: extrasOf(FORMAT, content.rest()) })
   })
+  return joinAnswers(contents).flatMap(splitResults)
+}
+
+/** The vendor's SDK keeps each chunk of a streamed answer as a content of its own. */
+function joinAnswers(contents: readonly Message[]): readonly Message[] {
+  const messages: Message[] = []
+  for (const message of contents) {
+    const last = messages.at(-1)
+    const goesOn = message.role === 'assistant' && last?.role === message.role && message.extras === undefined
+    if (goesOn) messages[messages.length - 1] = { ...last, content: [...last.content, ...message.content] }
+    else messages.push(message)
+  }
+  return messages
 }
 
 /** Clients do not merge the pieces of streamed reasoning, but another vendor's signature covers all pieces before it. */
@@ -118,14 +131,11 @@ const isPieceOfThought = (part: Part | undefined): part is ReasoningPart =>
   part?.type === 'reasoning' && (part.signature ?? part.encrypted ?? part.extras) === undefined
 
 /** In the hub, tool results are messages of their own role; other content of the user follows them. */
-function splitResults(
-  role: Message['role'],
-  content: readonly Part[],
-  extras: Message['extras'],
-): readonly Message[] {
+function splitResults(decoded: Message): readonly Message[] {
+  const content = joinThoughts(decoded.content)
   const results = content.filter(part => part.type === 'toolResult')
   const others = content.filter(part => part.type !== 'toolResult')
-  const message = compact<Message>({ role, content: others, extras })
+  const message = { ...decoded, content: others }
   if (results.length === 0) return [message]
   const tool = { role: 'tool', content: results } as const
   return others.length === 0 ? [tool] : [tool, message]
