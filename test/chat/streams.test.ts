@@ -6,6 +6,7 @@ import { eventsOf } from '../../src/chat/hub/answer.ts'
 import type { IdsAndClock, Inbound, Outbound } from '../../src/chat/hub/format.ts'
 import type { ChatAnswer, ChatEvent, Part } from '../../src/chat/hub/hub.ts'
 import { createPassingMeter, createTranslatingMeter } from '../../src/chat/hub/meter.ts'
+import { FORMATS } from '../../src/chat/index.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { responses } from '../../src/chat/openai/responses/format.ts'
 import { transcriptsOf } from '../support/format-recordings.ts'
@@ -575,4 +576,21 @@ describe('a stream of generateContent', () => {
     assert.equal(list(events).at(-1)?.candidates?.[0]?.finishReason, 'MAX_TOKENS')
     assert.equal(list(events.slice(0, 3)).at(-1)?.error?.code, 502)
   })
+})
+
+describe('a translated stream', () => {
+  // The SDK of Google for Python, and all clients that read lines with `httpx`, split lines as Unicode does.
+  for (const format of [...FORMATS, geminiList])
+    it(`has no line break of Unicode inside an event, in ${format.name}`, () => {
+      const text = 'one\u2028two\u2029three\u0085four'
+      const events = eventsOf({
+        id: 'r',
+        model: 'm\u2028',
+        choices: [{ parts: [{ type: 'text', text }], stop: { reason: 'stop' } }],
+      })
+      const encoder = format.createStreamEncoder({ idsAndClock: still() })
+      const bytes = Buffer.concat([...events.flatMap(event => encoder.push(event)), ...encoder.end()])
+      assert.doesNotMatch(bytes.toString(), /[\u0085\u2028\u2029]/)
+      assert.match(bytes.toString(), /one\\u2028two\\u2029three\\u0085four/)
+    })
 })

@@ -3,7 +3,7 @@ import type { Usage } from '../../domain/usage.ts'
 import type { Stage } from '../../wire/stage.ts'
 import type { AnswerOptions } from '../hub/format.ts'
 import type { ChatEvent, Citation, Delta, MediaPart, Part, Stop } from '../hub/hub.ts'
-import { createEncoder, sseEvent } from '../hub/stream.ts'
+import { createEncoder, onOneLine, sseEvent } from '../hub/stream.ts'
 import { encodeHead, feedbackIn } from './answer.ts'
 import { answerParts } from './content.ts'
 import { errorBody } from './error.ts'
@@ -27,7 +27,7 @@ export function createListEncoder(options: AnswerOptions): Stage<ChatEvent, Buff
   const encoder = createChunkEncoder(options, chunk => {
     const lead = hasStarted ? ',\r\n' : '['
     hasStarted = true
-    return Buffer.from(lead + JSON.stringify(chunk))
+    return Buffer.from(lead + onOneLine(JSON.stringify(chunk)))
   })
   return {
     push(event) {

@@ -155,6 +155,12 @@ export function createEncoder(write: (event: ChatEvent) => readonly Buffer[]): S
   return { push, end: () => push({ type: 'error', error: TRUNCATED }) }
 }
 
+const UNICODE_BREAKS = /[\u0085\u2028\u2029]/g
+
+/** JSON without the line breaks of Unicode: several clients split a stream into lines at them too. */
+export const onOneLine = (json: string): string =>
+  json.replace(UNICODE_BREAKS, sign => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
 /** One SSE event, with a name if the format names its events. */
 export const sseEvent = (data: unknown, name?: string): Buffer =>
-  Buffer.from(`${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`)
+  Buffer.from(`${name === undefined ? '' : `event: ${name}\n`}data: ${onOneLine(JSON.stringify(data))}\n\n`)

@@ -6,7 +6,7 @@ import type { AnswerOptions } from '../../hub/format.ts'
 import type { ChatEvent, Delta, Part, ReasoningPart } from '../../hub/hub.ts'
 import { modelOfAnswer } from '../../hub/model-name.ts'
 import { textSignatureThought } from '../../hub/signature.ts'
-import { createEncoder, sseEvent } from '../../hub/stream.ts'
+import { createEncoder, onOneLine, sseEvent } from '../../hub/stream.ts'
 import { encodeAudio, encodeImage } from './answer.ts'
 import { callSignature, encodeAnnotation, encodeDetail, FORMAT } from './content.ts'
 import { errorBody } from './error.ts'
@@ -79,9 +79,8 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
 
   function framed(choices: string, usage: string | undefined): Buffer {
     head ??= headOf({ id: '', model: '' })
-    return Buffer.from(
-      `data: ${head},"choices":[${choices}]${usage === undefined ? '' : `,"usage":${usage}`}}\n\n`,
-    )
+    const fields = `${head},"choices":[${choices}]${usage === undefined ? '' : `,"usage":${usage}`}}`
+    return Buffer.from(`data: ${onOneLine(fields)}\n\n`)
   }
 
   function chunk(index: number, delta: JsonObject, more: JsonObject = {}): Buffer {
