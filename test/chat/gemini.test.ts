@@ -306,6 +306,21 @@ describe('a request in Gemini’s format', () => {
     }
   })
 
+  it('requests the usual service tier of any vendor by its name there', () => {
+    const tierOf = (serviceTier: string, format: Format) => {
+      const request = read(gemini, { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], serviceTier })
+      const { body, warnings } = format.encodeRequest(request)
+      assert.deepEqual(warnings, [])
+      const { serviceTier: own, service_tier = own } = body as Record<string, unknown>
+      return service_tier
+    }
+    assert.equal(tierOf('standard', openaiChat), 'default')
+    assert.equal(tierOf('standard', anthropic), 'standard_only')
+    assert.equal(tierOf('standard', gemini), 'standard')
+    assert.equal(tierOf('unspecified', openaiChat), undefined)
+    assert.equal(tierOf('flex', openaiChat), 'flex')
+  })
+
   it('is rejected with the name of the invalid field', () => {
     const fault = (body: object) => {
       const decoded = gemini.decodeRequest(body, { model: 'm' })

@@ -517,6 +517,15 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual(send({ stream: true }).body.stream_options, { include_usage: true })
   })
 
+  it('requests the usual service by the name that the vendor has for it', () => {
+    assert.equal(send({ service_tier: 'standard_only' }).body.service_tier, 'default')
+    assert.equal(send({ service_tier: 'auto' }).body.service_tier, 'auto')
+    assert.equal(send({}).body.service_tier, undefined)
+    const own = { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }
+    const back = translate(anthropic, anthropic, { ...own, service_tier: 'standard_only' })
+    assert.equal(back.body.service_tier, 'standard_only')
+  })
+
   it('makes a message of each result, and one user message of the images in them', () => {
     const { body, warned } = send({
       messages: [

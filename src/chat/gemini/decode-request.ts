@@ -14,6 +14,7 @@ import type {
   ToolChoice,
 } from '../hub/hub.ts'
 import { modelIn } from '../hub/model-name.ts'
+import { commonTier } from '../hub/service-tier.ts'
 import { decodePart, FORMAT } from './content.ts'
 import { canonical } from './names.ts'
 import { fromOpenApi } from './schema.ts'
@@ -37,7 +38,7 @@ function decode(body: FieldReader, address: RequestAddress): ChatRequest {
     ...decodeConfig(config),
     toolChoice: decodeChoice(calling?.fields('functionCallingConfig')),
     safety: decodeSafety(body),
-    serviceTier: body.text('serviceTier'),
+    serviceTier: commonTier(body.text('serviceTier')),
     extras: extrasOf(FORMAT, withUnreadFields(body, { generationConfig: config, toolConfig: calling })),
   })
 }

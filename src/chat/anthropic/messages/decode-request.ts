@@ -12,6 +12,7 @@ import type {
   ToolChoice,
 } from '../../hub/hub.ts'
 import { modelIn } from '../../hub/model-name.ts'
+import { commonTier } from '../../hub/service-tier.ts'
 import { decodeBlocks, decodeCache, FORMAT } from './content.ts'
 
 export const decodeRequest = (body: unknown): DecodedRequest => decoding(() => decode(strictFields(body, '')))
@@ -42,7 +43,7 @@ function decode(body: FieldReader): ChatRequest {
     output: decodeOutput(body, config),
     reasoning,
     user: body.fields('metadata')?.text('user_id'),
-    serviceTier: body.text('service_tier'),
+    serviceTier: commonTier(body.text('service_tier')),
     extras: extrasOf(FORMAT, body.rest()),
   })
 }
