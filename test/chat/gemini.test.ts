@@ -301,7 +301,8 @@ describe('a request in Gemini’s format', () => {
     const request = read(gemini, body)
     assert.deepEqual(gemini.encodeRequest(request), { body, warnings: [] })
     const warned = openaiChat.encodeRequest(request).warnings.map(({ field }) => field)
-    for (const field of ['cachedContent', 'generationConfig', 'toolConfig', 'tools[0]']) {
+    const config = ['generationConfig.mediaResolution', 'toolConfig.retrievalConfig']
+    for (const field of ['cachedContent', ...config, 'tools[0]']) {
       assert.ok(warned.includes(field), `${field} of ${warned}`)
     }
   })

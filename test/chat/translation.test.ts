@@ -1178,6 +1178,33 @@ describe('warnings', () => {
     assert.deepEqual(anthropic.encodeRequest(read.request).warnings, [])
   })
 
+  it('name the fields of an object that is otherwise supported, which its own vendor gets', () => {
+    const messages = [{ role: 'user', content: 'Hi' }]
+    const budget = { type: 'tokens', total: 9_000 }
+    const claude = {
+      model: 'claude-opus-4-6',
+      max_tokens: 3_000,
+      messages,
+      output_config: { effort: 'low', task_budget: budget },
+      thinking: { type: 'between_tools' },
+    }
+    const gpt = {
+      model: 'gpt-5.1',
+      input: 'Hi',
+      reasoning: { effort: 'high', mode: 'pro', context: null },
+      text: { verbosity: 'low', tone: 'dry' },
+    }
+    assert.deepEqual(translate(anthropic, openaiChat, claude).warned, [
+      'thinking',
+      'output_config.task_budget',
+    ])
+    const { body, warned } = translate(anthropic, anthropic, claude)
+    assert.deepEqual([body.output_config, body.thinking, warned], [claude.output_config, claude.thinking, []])
+    assert.deepEqual(translate(responses, openaiChat, gpt).warned, ['text.tone', 'reasoning.mode'])
+    const own = translate(responses, responses, gpt)
+    assert.deepEqual([own.body.reasoning, own.body.text, own.warned], [gpt.reasoning, gpt.text, []])
+  })
+
   it('fit into a header whatever the client sent', () => {
     const warnings = createWarnings('x')
     warnings.foreign('', { extras: { y: { 'naïve\r\nset-cookie': 1 }, x: { fine: 1 } } })

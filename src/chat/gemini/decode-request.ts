@@ -1,6 +1,6 @@
-import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
+import { isObject, member } from '../../domain/json-value.ts'
 import type { RequestAddress } from '../../requests/request-fields.ts'
-import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../hub/fields.ts'
+import { compact, decoding, extrasOf, type FieldReader, strictFields, unreadFields } from '../hub/fields.ts'
 import type { DecodedRequest } from '../hub/format.ts'
 import type {
   ChatRequest,
@@ -39,21 +39,8 @@ function decode(body: FieldReader, address: RequestAddress): ChatRequest {
     toolChoice: decodeChoice(calling?.fields('functionCallingConfig')),
     safety: decodeSafety(body),
     serviceTier: commonTier(body.text('serviceTier')),
-    extras: extrasOf(FORMAT, withUnreadFields(body, { generationConfig: config, toolConfig: calling })),
+    extras: extrasOf(FORMAT, unreadFields(body, { generationConfig: config, toolConfig: calling })),
   })
-}
-
-/** The unread fields of the body, and of the nested objects that were read field by field. */
-function withUnreadFields(
-  body: FieldReader,
-  inner: Readonly<Record<string, FieldReader | undefined>>,
-): JsonObject | undefined {
-  const unreadFields = Object.entries(inner).flatMap(([name, fields]) => {
-    const rest = fields?.rest()
-    return rest === undefined ? [] : [[name, rest] as const]
-  })
-  const rest = body.rest()
-  return unreadFields.length === 0 ? rest : { ...rest, ...Object.fromEntries(unreadFields) }
 }
 
 // --- Contents -----------------------------------------------------------------------------------------------------

@@ -1,3 +1,4 @@
+import { isObject } from '../../domain/json-value.ts'
 import type { Warning } from '../../domain/warning.ts'
 import type { ChatRequest, Extras, Part } from './hub.ts'
 
@@ -28,6 +29,15 @@ const withoutCounterpart = ({ value }: Extract<Part, { type: 'vendor' }>) =>
 
 /** The warnings are sent in a header, so only the first ones are reported. */
 const MAX_WARNINGS = 32
+
+/** Objects that decoders read field by field: extras contain the other fields only. */
+const READ_BY_FIELD: ReadonlySet<string> = new Set([
+  'generationConfig',
+  'output_config',
+  'reasoning',
+  'text',
+  'toolConfig',
+])
 
 const MESSAGE = /^messages\[(\d+)\]/
 
@@ -71,8 +81,10 @@ function collectWarnings(home: readonly string[], isOfAnswer: (path: string) => 
       for (const [format, fields] of Object.entries(extras)) {
         if (home.includes(format)) continue
         for (const [name, value] of Object.entries(fields)) {
+          const inner = READ_BY_FIELD.has(name) && isObject(value) ? Object.entries(value) : undefined
           // Clients send null for fields that they do not set.
-          if (value !== null) unsupported(`${path}${name}`)
+          if (inner === undefined && value !== null) unsupported(`${path}${name}`)
+          for (const [field, each] of inner ?? []) if (each !== null) unsupported(`${path}${name}.${field}`)
         }
       }
     },

@@ -1,5 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
-import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
+import { member } from '../../../domain/json-value.ts'
+import {
+  compact,
+  decoding,
+  extrasOf,
+  type FieldReader,
+  strictFields,
+  unreadFields,
+} from '../../hub/fields.ts'
 import type { DecodedRequest } from '../../hub/format.ts'
 import type {
   ChatRequest,
@@ -44,7 +52,7 @@ function decode(body: FieldReader): ChatRequest {
     reasoning,
     user: body.fields('metadata')?.text('user_id'),
     serviceTier: commonTier(body.text('service_tier')),
-    extras: extrasOf(FORMAT, body.rest()),
+    extras: extrasOf(FORMAT, unreadFields(body, { output_config: config })),
   })
 }
 
@@ -115,10 +123,14 @@ function decodeOutput(body: FieldReader, config: FieldReader | undefined): Outpu
   return { type: 'schema', schema: format.object('schema') ?? {} }
 }
 
+const THINKING: readonly string[] = ['disabled', 'enabled', 'adaptive']
+
 const DISPLAYS: Readonly<Record<string, string>> = { summarized: 'auto', omitted: 'none' }
 
 function decodeReasoning(body: FieldReader, effort: string | undefined): Reasoning | undefined {
-  const thinking = body.fields('thinking')
+  const mode = member(body.value.thinking, 'type')
+  // A type that only the vendor knows stays in the extras.
+  const thinking = typeof mode !== 'string' || THINKING.includes(mode) ? body.fields('thinking') : undefined
   const display = thinking?.text('display')
   const summary = display === undefined ? undefined : DISPLAYS[display]
   switch (thinking?.text('type')) {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../domain/json-value.ts'
+import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import { claudeGeneration } from '../../../models/generation.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../../hub/format.ts'
@@ -37,9 +37,11 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
   const maxTokens = fitLimit(request, options, warnings)
   const thinking = encodeThinking(request, { home: FORMAT, maxTokens, warnings })
   const { system, messages } = encodeMessages(request, warnings)
-  const config = { ...thinking.config, ...encodeOutput(request, warnings) }
+  const own = ownExtras(FORMAT, request)
+  const ownConfig = isObject(own.output_config) ? own.output_config : {}
+  const config = { ...ownConfig, ...thinking.config, ...encodeOutput(request, warnings) }
   const body = bodyOf({
-    ...ownExtras(FORMAT, request),
+    ...own,
     model: request.model,
     max_tokens: maxTokens,
     messages,
@@ -49,7 +51,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
     tool_choice: encodeToolChoice(request),
     ...encodeSampling(request, thinking.isOn, warnings),
     stop_sequences: fitStops(request.stop, warnings),
-    thinking: thinking.body,
+    thinking: own.thinking ?? thinking.body,
     output_config: Object.keys(config).length === 0 ? undefined : config,
     metadata: request.user === undefined ? undefined : { user_id: request.user },
     service_tier: tierIn(TIERS, request.serviceTier, warnings),

@@ -1,5 +1,12 @@
 import type { JsonObject } from '../../../domain/json-value.ts'
-import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
+import {
+  compact,
+  decoding,
+  extrasOf,
+  type FieldReader,
+  strictFields,
+  unreadFields,
+} from '../../hub/fields.ts'
 import type { DecodedRequest } from '../../hub/format.ts'
 import type { ChatRequest, Message, Reasoning, Tool, ToolChoice } from '../../hub/hub.ts'
 import { atClientPath } from '../../hub/lost-content.ts'
@@ -28,6 +35,7 @@ function decode(body: FieldReader): ChatRequest {
   const model = modelIn(body)
   const instructions = body.text('instructions')
   const text = body.fields('text')
+  const config = body.fields('reasoning')
   const include = body.texts('include') ?? []
   const topLogprobs = body.number('top_logprobs')
   const wantsLogprobs = include.includes(LOGPROBS) || (topLogprobs ?? 0) > 0
@@ -51,12 +59,13 @@ function decode(body: FieldReader): ChatRequest {
     topP: body.number('top_p'),
     logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
     output: decodeOutput(text?.fields('format'), format => format),
-    reasoning: decodeReasoning(body.fields('reasoning'), include.includes(ENCRYPTED)),
+    reasoning: decodeReasoning(config, include.includes(ENCRYPTED)),
     verbosity: text?.text('verbosity'),
     user: body.text('user'),
     serviceTier: body.text('service_tier'),
   })
-  const rest = { ...body.rest(), ...hosted, ...store, ...(others.length > 0 && { include: others }) }
+  const otherFields = unreadFields(body, { text, reasoning: config })
+  const rest = { ...otherFields, ...hosted, ...store, ...(others.length > 0 && { include: others }) }
   return Object.keys(rest).length === 0 ? request : { ...request, extras: { [FORMAT]: rest } }
 }
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../domain/json-value.ts'
+import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import { withoutCacheMarks } from '../../hub/cache.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest } from '../../hub/format.ts'
@@ -54,8 +54,12 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
     ...(wantsThoughts(request) ? [ENCRYPTED] : []),
     ...(request.logprobs === undefined ? [] : [LOGPROBS]),
   ]
-  const text = bodyOf({ format: encodeOutput(request.output), verbosity: request.verbosity })
-  const reasoning = encodeReasoning(request, effort)
+  const text = bodyOf({
+    ...objectIn(own, 'text'),
+    format: encodeOutput(request.output),
+    verbosity: request.verbosity,
+  })
+  const reasoning = { ...objectIn(own, 'reasoning'), ...encodeReasoning(request, effort) }
   const body = bodyOf({
     // The gateway cannot read stored responses, so the vendor shall not store them.
     store: false,
@@ -79,6 +83,11 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
     service_tier: request.serviceTier,
   })
   return { body, warnings: warnings.list() }
+}
+
+function objectIn(extras: JsonObject, name: string): JsonObject {
+  const value = extras[name]
+  return isObject(value) ? value : {}
 }
 
 /** Models without reasoning reject all reasoning parameters. */
