@@ -1320,6 +1320,34 @@ describe('lost content', () => {
   })
 })
 
+describe('a refusal of the model', () => {
+  const answer: ChatAnswer = {
+    id: 'a',
+    model: 'm',
+    choices: [{ parts: [{ type: 'refusal', text: 'I cannot.' }], stop: { reason: 'stop' } }],
+  }
+  const bytesOf = (format: Format) => {
+    const encoder = format.createStreamEncoder({ idsAndClock })
+    return Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
+  }
+
+  it('stops an answer as the format does it if the format has no field for it', () => {
+    const refused = /"stop_reason":"refusal"/
+    assert.match(JSON.stringify(anthropic.encodeAnswer(answer, { idsAndClock })), refused)
+    assert.match(bytesOf(anthropic), refused)
+    const filtered = /"finishReason":"SAFETY"/
+    assert.match(JSON.stringify(gemini.encodeAnswer(answer, { idsAndClock })), filtered)
+    assert.match(bytesOf(gemini), filtered)
+  })
+
+  it('stays a refusal in the formats that have one', () => {
+    for (const format of [openaiChat, responses]) {
+      assert.match(bytesOf(format), /"refusal":"I cannot\."/)
+      assert.doesNotMatch(bytesOf(format), /content_filter/)
+    }
+  })
+})
+
 describe('the output format of Anthropic’s beta', () => {
   const format = { type: 'json_schema', schema: SCHEMA }
   const ask = (more: object) => ({

@@ -4,6 +4,7 @@ import { compact, extrasOf, type FieldReader, lenientFields, ownExtras } from '.
 import type { AnswerOptions, DecodeOptions } from '../hub/format.ts'
 import type { ChatAnswer, ChatError, Choice, Part, Stop } from '../hub/hub.ts'
 import { modelOfAnswer } from '../hub/model-name.ts'
+import { isRefusal, stopOf } from '../hub/refusal.ts'
 import { answerParts, decodePart, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
 import { decodeGrounding, encodeGrounding } from './grounding.ts'
@@ -120,6 +121,6 @@ function encodeChoice({ parts, stop, logprobs }: Choice, index: number): JsonObj
     index,
     ...(logprobs !== undefined && { logprobsResult: encodeLogprobs(logprobs) }),
     ...(groundingMetadata !== undefined && { groundingMetadata }),
-    ...encodeStop(stop),
+    ...encodeStop(stopOf(stop, parts.some(isRefusal))),
   }
 }

@@ -3,6 +3,7 @@ import type { Usage } from '../../domain/usage.ts'
 import type { Stage } from '../../wire/stage.ts'
 import type { AnswerOptions } from '../hub/format.ts'
 import type { ChatEvent, Citation, Delta, MediaPart, Part, Stop } from '../hub/hub.ts'
+import { isRefusal, stopOf } from '../hub/refusal.ts'
 import { createEncoder, onOneLine, sseEvent } from '../hub/stream.ts'
 import { encodeHead, feedbackIn } from './answer.ts'
 import { answerParts } from './content.ts'
@@ -14,7 +15,12 @@ import { encodeUsage } from './usage.ts'
 
 /** `text` buffers content that must be encoded at once, or is cited at its end. */
 type OpenPart = { content: Part; text: string; readonly citations: Citation[] }
-type ChoiceState = { readonly parts: Map<number, OpenPart>; stop: Stop | undefined; isCited: boolean }
+type ChoiceState = {
+  readonly parts: Map<number, OpenPart>
+  stop: Stop | undefined
+  isCited: boolean
+  isRefused: boolean
+}
 type Start = Extract<ChatEvent, { type: 'start' }>
 
 /** For clients that request server-sent events. */
@@ -96,7 +102,7 @@ function createChunkEncoder(
   function stateOf(index: number): ChoiceState {
     const existing = choices.get(index)
     if (existing !== undefined) return existing
-    const state: ChoiceState = { parts: new Map(), stop: undefined, isCited: false }
+    const state: ChoiceState = { parts: new Map(), stop: undefined, isCited: false, isRefused: false }
     choices.set(index, state)
     return state
   }
@@ -107,7 +113,9 @@ function createChunkEncoder(
   }
 
   function open(choice: number, number: number, content: Part): readonly Buffer[] {
-    stateOf(choice).parts.set(number, { content, text: '', citations: [] })
+    const state = stateOf(choice)
+    state.parts.set(number, { content, text: '', citations: [] })
+    if (isRefusal(content)) state.isRefused = true
     const isGrowing = content.type !== 'media' && content.type !== 'vendor'
     const parts = isGrowing || isEmptySound(content) ? [] : answerParts(content)
     return parts.length === 0 ? [] : [candidate(choice, parts)]
@@ -147,8 +155,8 @@ function createChunkEncoder(
     const usageFields = usageMetadata === undefined ? {} : { usageMetadata }
     if (feedback !== undefined) return [frame({ promptFeedback: feedback, ...usageFields, ...begin() })]
     if (choices.size === 0) stateOf(0)
-    const candidates = [...choices].map(([index, { stop = STOPPED, isCited }]) => {
-      const { groundingMetadata, ...ended } = encodeStop(stop)
+    const candidates = [...choices].map(([index, { stop = STOPPED, isCited, isRefused }]) => {
+      const { groundingMetadata, ...ended } = encodeStop(stopOf(stop, isRefused))
       // Sources that were cited with their text are not repeated.
       const grounded = groundingMetadata === undefined || isCited ? {} : { groundingMetadata }
       return { content: { parts: NO_TEXT, role: 'model' }, ...ended, ...grounded, index }

@@ -5,6 +5,7 @@ import { chatError } from '../../hub/error.ts'
 import { compact, extrasOf, lenientFields, ownExtras } from '../../hub/fields.ts'
 import type { AnswerOptions, DecodeOptions } from '../../hub/format.ts'
 import type { ChatAnswer, ChatError } from '../../hub/hub.ts'
+import { isRefusal, stopOf } from '../../hub/refusal.ts'
 import { answerBlocks, decodeBlocks, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
 import { decodeStop, encodeStop } from './stop.ts'
@@ -42,7 +43,7 @@ export function encodeAnswer(answer: ChatAnswer, { idsAndClock, request }: Answe
     role: 'assistant',
     model: modelForClient(answer.model, request),
     content: choice?.parts.flatMap(answerBlocks) ?? [],
-    ...encodeStop(choice?.stop ?? { reason: 'stop' }),
+    ...encodeStop(stopOf(choice?.stop ?? { reason: 'stop' }, choice?.parts.some(isRefusal) ?? false)),
     usage: encodeUsage(answer.usage ?? EMPTY),
   }
 }

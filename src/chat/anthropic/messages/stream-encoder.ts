@@ -4,6 +4,7 @@ import type { Stage } from '../../../wire/stage.ts'
 import { ownExtras } from '../../hub/fields.ts'
 import type { AnswerOptions } from '../../hub/format.ts'
 import type { ChatEvent, Delta, Extras, Part, Signature, Stop } from '../../hub/hub.ts'
+import { isRefusal, stopOf } from '../../hub/refusal.ts'
 import {
   packCallSignature,
   packReasoningSignature,
@@ -40,6 +41,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
   let isStarted = false
   let nextIndex = 0
   let stop: Stop = { reason: 'stop' }
+  let isRefused = false
   let usage: Usage = EMPTY
 
   return createEncoder(event => {
@@ -65,7 +67,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
         return [
           ...started(),
           ...[...parts.keys()].flatMap(close),
-          eventOf('message_delta', { delta: encodeStop(stop), usage: encodeUsage(usage) }),
+          eventOf('message_delta', { delta: encodeStop(stopOf(stop, isRefused)), usage: encodeUsage(usage) }),
           eventOf('message_stop'),
         ]
       default:
@@ -105,6 +107,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
     const input = isCall ? { input: createArgumentsWriter(content.isCustom === true) } : {}
     const part: OpenPart = { content, index: undefined, ...input }
     parts.set(number, part)
+    if (isRefusal(content)) isRefused = true
     switch (content.type) {
       case 'text':
       case 'refusal':
