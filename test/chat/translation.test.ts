@@ -504,6 +504,8 @@ describe('a chat completion sent to a provider of messages', () => {
   })
 })
 
+const CLAUDE = { model: 'gpt-x', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] }
+
 describe('messages sent to a provider of chat completions', () => {
   const send = (body: object) =>
     translate(anthropic, openaiChat, {
@@ -524,6 +526,39 @@ describe('messages sent to a provider of chat completions', () => {
     const own = { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }
     const back = translate(anthropic, anthropic, { ...own, service_tier: 'standard_only' })
     assert.equal(back.body.service_tier, 'standard_only')
+  })
+
+  it('makes a tool strict if its schema fits OpenAI’s rules, which are stricter than Anthropic’s', () => {
+    const object = (properties: object, required: readonly string[], more: object = {}) => ({
+      type: 'object',
+      properties,
+      required,
+      additionalProperties: false,
+      ...more,
+    })
+    const text = { type: 'string' }
+    const strictOf = (input_schema: object) => {
+      const request = { tools: [{ name: 'f', input_schema, strict: true }] }
+      const { body, warned } = send(request)
+      const own = translate(anthropic, responses, { ...CLAUDE, ...request })
+      const [tool] = own.body.tools as [{ strict: boolean }]
+      const [called] = body.tools as [{ function: { strict?: boolean } }]
+      assert.deepEqual([own.warned, tool.strict], [warned, called.function.strict ?? false])
+      return [called.function.strict, warned.join()]
+    }
+    const left = [undefined, 'tools[0].strict']
+    assert.deepEqual(strictOf(object({ a: text }, ['a'])), [true, ''])
+    assert.deepEqual(strictOf(object({ a: { type: 'array', items: object({ b: text }, ['b']) } }, ['a'])), [
+      true,
+      '',
+    ])
+    assert.deepEqual(strictOf(object({ a: text, b: text }, ['a'])), left)
+    assert.deepEqual(strictOf(object({ a: text }, ['a'], { additionalProperties: true })), left)
+    assert.deepEqual(strictOf(object({ a: { anyOf: [text, object({ b: text }, [])] } }, ['a'])), left)
+    assert.deepEqual(
+      strictOf(object({ a: { $ref: '#/$defs/d' } }, ['a'], { $defs: { d: object({ b: text }, []) } })),
+      left,
+    )
   })
 
   it('makes a message of each result, and one user message of the images in them', () => {

@@ -20,6 +20,7 @@ import { byType, encodeResultMessages } from '../../hub/tools/tool-results.ts'
 import { warnUnsupported } from '../../hub/unsupported.ts'
 import { createChatWarnings, type Warnings } from '../../hub/warnings.ts'
 import { fitEffort, fitLimits, fitSampling } from '../parameters.ts'
+import { strictnessOf } from '../strictness.ts'
 import { cacheControl, encodePart, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
 
@@ -186,7 +187,8 @@ function encodeTools(
       const custom = bodyOf({ name, description, format: tool.grammar })
       return [{ ...ownExtras(FORMAT, tool), type: 'custom', custom }]
     }
-    const { parameters, strict, cache } = tool
+    const { parameters, cache } = tool
+    const strict = strictnessOf(tool, `tools[${index}]`, warnings)
     const described = bodyOf({ name, description, parameters, strict })
     return [{ ...ownExtras(FORMAT, tool), type: 'function', function: described, ...cacheControl(cache) }]
   })

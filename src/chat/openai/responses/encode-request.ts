@@ -20,6 +20,7 @@ import { warnBeyondText, warnUnsupported } from '../../hub/unsupported.ts'
 import { createChatWarnings, type Warnings } from '../../hub/warnings.ts'
 import { sharedFields } from '../chat-completions/encode-request.ts'
 import { canThink, fitEffort, fitLimits, fitSampling } from '../parameters.ts'
+import { strictnessOf } from '../strictness.ts'
 import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, splitExtras } from './content.ts'
 import { ENCRYPTED, LOGPROBS } from './decode-request.ts'
 
@@ -222,7 +223,8 @@ function encodeTools(
     const own = ownExtras(FORMAT, tool)
     if (tool.type === 'custom') return [bodyOf({ ...own, type, name, description, format: tool.grammar })]
     // Schemas are strict by default in this format, and most are not written for that.
-    const { parameters = { type: 'object', properties: {} }, strict = false } = tool
+    const { parameters = { type: 'object', properties: {} } } = tool
+    const strict = strictnessOf(tool, `tools[${index}]`, warnings) ?? false
     return [bodyOf({ ...own, type, name, description, parameters, strict })]
   })
 }
