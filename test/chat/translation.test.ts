@@ -1240,6 +1240,18 @@ describe('warnings', () => {
     assert.deepEqual([own.body.reasoning, own.body.text, own.warned], [gpt.reasoning, gpt.text, []])
   })
 
+  it('name a format of the answer that only some hosts have, which they get', () => {
+    const format = { type: 'grammar', grammar: 'root ::= "a"' }
+    const chat = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], response_format: format }
+    assert.deepEqual(translate(openaiChat, anthropic, chat).warned, ['response_format'])
+    assert.deepEqual(translate(openaiChat, openaiChat, chat).body.response_format, format)
+    const response = { model: 'm', input: 'Hi', text: { format } }
+    assert.deepEqual(translate(responses, anthropic, response).warned, ['text.format'])
+    assert.deepEqual(translate(responses, responses, response).body.text, { format })
+    const plain = { ...chat, response_format: { type: 'text' } }
+    assert.deepEqual(translate(openaiChat, anthropic, plain).warned, [])
+  })
+
   it('fit into a header whatever the client sent', () => {
     const warnings = createWarnings('x')
     warnings.foreign('', { extras: { y: { 'naïve\r\nset-cookie': 1 }, x: { fine: 1 } } })

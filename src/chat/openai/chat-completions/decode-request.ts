@@ -12,7 +12,7 @@ import type {
   ToolResultPart,
 } from '../../hub/hub.ts'
 import { modelIn } from '../../hub/model-name.ts'
-import { decodeOutput } from '../output.ts'
+import { decodeOutput, formatIn } from '../output.ts'
 import {
   argumentsText,
   cacheIn,
@@ -50,7 +50,7 @@ function decode(body: FieldReader): ChatRequest {
     frequencyPenalty: body.number('frequency_penalty'),
     choices: body.count('n', MAX_CHOICES),
     logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
-    output: decodeOutput(body.fields('response_format'), format => format.needFields('json_schema')),
+    output: decodeOutput(formatIn(body, 'response_format'), format => format.needFields('json_schema')),
     reasoning: decodeReasoningConfig(body),
     verbosity: body.text('verbosity'),
     modalities: body.texts('modalities'),

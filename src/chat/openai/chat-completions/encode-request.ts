@@ -51,9 +51,10 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
   const { extras, shared } = sharedFields(request, 'responses')
   warnings.foreign('', { extras })
   warnUnsupported(request, ['topK', 'safety'], warnings)
+  const own = ownExtras(FORMAT, request)
   const body = bodyOf({
     ...shared,
-    ...ownExtras(FORMAT, request),
+    ...own,
     model: request.model,
     messages: encodeMessages(request.messages, options, warnings),
     stream: request.stream ? true : undefined,
@@ -72,7 +73,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
     n: request.choices,
     logprobs: request.logprobs === undefined ? undefined : true,
     top_logprobs: request.logprobs || undefined,
-    response_format: encodeOutput(request.output),
+    response_format: encodeOutput(request.output) ?? own.response_format,
     reasoning_effort: effort,
     verbosity: request.verbosity,
     modalities: request.modalities,

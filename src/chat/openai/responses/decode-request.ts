@@ -12,7 +12,7 @@ import type { ChatRequest, Message, Reasoning, Tool, ToolChoice } from '../../hu
 import { atClientPath } from '../../hub/lost-content.ts'
 import { modelIn } from '../../hub/model-name.ts'
 import { attachSignatures } from '../../hub/signature.ts'
-import { decodeOutput } from '../output.ts'
+import { decodeOutput, formatIn } from '../output.ts'
 import { decodeContent, decodeItem, decodeResult, FORMAT } from './content.ts'
 
 export const ENCRYPTED = 'reasoning.encrypted_content'
@@ -58,7 +58,7 @@ function decode(body: FieldReader): ChatRequest {
     temperature: body.number('temperature'),
     topP: body.number('top_p'),
     logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
-    output: decodeOutput(text?.fields('format'), format => format),
+    output: decodeOutput(text && formatIn(text, 'format'), format => format),
     reasoning: decodeReasoning(config, include.includes(ENCRYPTED)),
     verbosity: text?.text('verbosity'),
     user: body.text('user'),

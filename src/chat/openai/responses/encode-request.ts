@@ -55,9 +55,10 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
     ...(wantsThoughts(request) ? [ENCRYPTED] : []),
     ...(request.logprobs === undefined ? [] : [LOGPROBS]),
   ]
+  const ownText = objectIn(own, 'text')
   const text = bodyOf({
-    ...objectIn(own, 'text'),
-    format: encodeOutput(request.output),
+    ...ownText,
+    format: encodeOutput(request.output) ?? ownText.format,
     verbosity: request.verbosity,
   })
   const reasoning = { ...objectIn(own, 'reasoning'), ...encodeReasoning(request, effort) }
