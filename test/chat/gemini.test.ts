@@ -436,6 +436,26 @@ describe('a chat of Google’s SDK, which keeps each chunk of a stream as a cont
     }
   })
 
+  it('is one answer with one text for every other vendor', () => {
+    const called = { functionCall: { name: 'f', args: {} } }
+    const pieces = [{ text: 'It is ' }, { text: 'sunny.' }, called, { text: '' }]
+    const { messages } = read(gemini, {
+      contents: [
+        { role: 'user', parts: [{ text: 'Hi' }] },
+        ...pieces.map(part => ({ role: 'model', parts: [part] })),
+        { role: 'user', parts: [{ functionResponse: { name: 'f', response: {} } }] },
+      ],
+    })
+    assert.deepEqual(
+      messages.map(({ role }) => role),
+      ['user', 'assistant', 'tool'],
+    )
+    assert.deepEqual(messages[1]?.content, [
+      { type: 'text', text: 'It is sunny.' },
+      { type: 'toolCall', id: 'call_1', name: 'f', arguments: '{}' },
+    ])
+  })
+
   it('sends the reasoning of another vendor back with all of its text', async () => {
     const body = await secondRequest([
       { type: 'reasoning', text: 'Let me see.', signature: { format: 'anthropic', value: 'c2ln' } },

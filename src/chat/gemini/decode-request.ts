@@ -10,6 +10,7 @@ import type {
   Part,
   Reasoning,
   ReasoningPart,
+  TextPart,
   Tool,
   ToolChoice,
 } from '../hub/hub.ts'
@@ -87,14 +88,28 @@ function decodeContents(body: FieldReader): readonly Message[] {
 /** The vendor's SDK keeps each chunk of a streamed answer as a content of its own. */
 function joinAnswers(contents: readonly Message[]): readonly Message[] {
   const messages: Message[] = []
+  let answer: Part[] | undefined
   for (const message of contents) {
-    const last = messages.at(-1)
-    const goesOn = message.role === 'assistant' && last?.role === message.role && message.extras === undefined
-    if (goesOn) messages[messages.length - 1] = { ...last, content: [...last.content, ...message.content] }
-    else messages.push(message)
+    if (message.role !== 'assistant') answer = undefined
+    else if (answer !== undefined && message.extras === undefined) {
+      for (const part of message.content) appendPiece(answer, part)
+      continue
+    } else answer = [...message.content]
+    messages.push(answer === undefined ? message : { ...message, content: answer })
   }
   return messages
 }
+
+/** The pieces of a text become one text again; the last chunk has an empty one. */
+function appendPiece(parts: Part[], part: Part): void {
+  const last = parts.at(-1)
+  if (!isPlainText(part)) parts.push(part)
+  else if (isPlainText(last)) parts[parts.length - 1] = { ...last, text: last.text + part.text }
+  else if (part.text !== '') parts.push(part)
+}
+
+const isPlainText = (part: Part | undefined): part is TextPart =>
+  part?.type === 'text' && (part.signature ?? part.extras) === undefined
 
 /** Clients do not merge the pieces of streamed reasoning, but another vendor's signature covers all pieces before it. */
 function joinThoughts(parts: readonly Part[]): readonly Part[] {
