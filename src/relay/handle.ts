@@ -267,7 +267,7 @@ function errorFormatAt(path: string, request: RelayIncoming): ErrorFormat | unde
   if (MESSAGES.test(path)) return ERROR_FORMATS.anthropic
   if (GEMINI.test(path)) return ERROR_FORMATS.gemini
   const format = MODELS.test(path) ? listFormat(request) : 'openai'
-  return format === 'openai' ? undefined : ERROR_FORMATS[format]
+  return format === 'openai' || format === 'both' ? undefined : ERROR_FORMATS[format]
 }
 
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/

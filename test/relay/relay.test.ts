@@ -422,6 +422,17 @@ for (const engine of oneEngine('sqlite')) {
         })
         assert.equal(anthropic.body.data[0].type, 'model')
         assert.equal(anthropic.body.has_more, false)
+        const both = await gateway.api('GET', '/v1/models', undefined, {
+          token: key,
+          headers: { 'anthropic-version': '2026-10-21' },
+        })
+        assert.equal(both.body.object, 'list')
+        assert.equal(both.body.data[0].object, 'model')
+        assert.deepEqual(
+          both.body.data.map(({ id, display_name }: Record<string, unknown>) => [id, display_name]),
+          anthropic.body.data.map(({ id }: Record<string, unknown>) => [id, id]),
+        )
+        assert.equal(both.body.last_id, anthropic.body.last_id)
         const gemini = await gateway.api('GET', '/v1/models', undefined, {
           token: null,
           headers: { 'x-goog-api-key': key },

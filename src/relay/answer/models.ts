@@ -7,17 +7,18 @@ type ListedModel = {
   readonly endpointTypes: readonly string[]
 }
 
-type ListFormat = 'openai' | 'anthropic' | 'gemini'
+type ListFormat = 'openai' | 'anthropic' | 'both' | 'gemini'
 
 const GEMINI_ONLY = /^\/+v1beta\//
 
 /** The request chooses the format of the list (docs/reference/relay-api.md: Model list). */
 export function listFormat({ headers, url = '' }: RelayIncoming): ListFormat {
   if (GEMINI_ONLY.test(url)) return 'gemini'
-  if (headers['x-api-key'] !== undefined && headers['anthropic-version'] !== undefined) return 'anthropic'
+  const isAnthropic = headers['anthropic-version'] !== undefined
+  if (isAnthropic && headers['x-api-key'] !== undefined) return 'anthropic'
   const query = new URLSearchParams(url.split('?')[1] ?? '')
   if (headers['x-goog-api-key'] !== undefined || query.has('key')) return 'gemini'
-  return 'openai'
+  return isAnthropic ? 'both' : 'openai'
 }
 
 const METHODS = ['generateContent', 'countTokens', 'streamGenerateContent']
@@ -53,6 +54,16 @@ const anthropic: ListEncoder = {
   }),
 }
 
+/** Anthropic's SDK sends no `x-api-key` since version 1: the common format, with the fields that this SDK reads. */
+const both: ListEncoder = {
+  one: (model, created) => ({ ...openai.one(model, created), ...anthropic.one(model, created) }),
+  many: (models, created) => ({
+    ...openai.many(models, created),
+    ...anthropic.many(models, created),
+    data: models.map(model => both.one(model, created)),
+  }),
+}
+
 const gemini: ListEncoder = {
   one: ({ id }) => ({
     name: `models/${id}`,
@@ -67,7 +78,7 @@ const gemini: ListEncoder = {
   many: models => ({ models: models.map(model => gemini.one(model, 0)) }),
 }
 
-const LIST_ENCODERS: Readonly<Record<ListFormat, ListEncoder>> = { openai, anthropic, gemini }
+const LIST_ENCODERS: Readonly<Record<ListFormat, ListEncoder>> = { openai, anthropic, both, gemini }
 
 export const presentModels = (format: ListFormat, models: readonly ListedModel[], created: number) =>
   LIST_ENCODERS[format].many(models, created)
