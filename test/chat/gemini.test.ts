@@ -403,9 +403,9 @@ describe('a chat of Google’s SDK, which keeps each chunk of a stream as a cont
       const pieces = isThought ? ['Let me', ' see.'].map(text => ({ ...event, text })) : [event]
       return pieces.flatMap(piece => encoder.push(piece))
     })
-    const sent: unknown[] = []
+    const bodies: unknown[] = []
     const fetch: typeof globalThis.fetch = async (_url, init) => {
-      sent.push(JSON.parse(String(init?.body)))
+      bodies.push(JSON.parse(String(init?.body)))
       return new Response(Buffer.concat(bytes) as never, { headers: { 'content-type': 'text/event-stream' } })
     }
     const chat = new GoogleGenAI({ apiKey: 'x', httpOptions: { fetch } }).chats.create({ model: 'x' })
@@ -413,7 +413,7 @@ describe('a chat of Google’s SDK, which keeps each chunk of a stream as a cont
       for await (const _chunk of await chat.sendMessageStream({ message })) {
         // The SDK records the answer when its stream has ended.
       }
-    return sent[1]
+    return bodies[1]
   }
 
   it('contains the text of an answer with sources or log probabilities in the next turn', async () => {

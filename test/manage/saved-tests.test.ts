@@ -215,8 +215,8 @@ for (const engine of oneEngine('postgres'))
 
     it('leave nothing of their schemas in memory', async () => {
       const { save } = await keeper()
-      const kept = z.globalRegistry._idmap.size
+      const sizeBefore = z.globalRegistry._idmap.size
       await relay.must(save({ kind: 'schema', schema: { id: 'a-name', type: 'object' } }))
-      assert.equal(z.globalRegistry._idmap.size, kept)
+      assert.equal(z.globalRegistry._idmap.size, sizeBefore)
     })
   })

@@ -330,8 +330,8 @@ describe('a vendor with its own protocol', () => {
       const modelFor = async (voice: string | object) => {
         const reply = await post(key, '/v1/audio/speech', { model, input: 'Hi', voice })
         assert.equal(reply.status, 200, reply.text)
-        const sent = new URL(vendor.seen.at(-1)?.path ?? '', vendor.url).searchParams.get('model')
-        return [sent, reply.headers.get('x-sluice-warnings')]
+        const sentModel = new URL(vendor.seen.at(-1)?.path ?? '', vendor.url).searchParams.get('model')
+        return [sentModel, reply.headers.get('x-sluice-warnings')]
       }
       assert.deepEqual(await modelFor('alloy'), ['aura-asteria-en', null])
       assert.deepEqual(await modelFor('nova'), ['aura-2-luna-en', null])
@@ -346,7 +346,7 @@ describe('a vendor with its own protocol', () => {
 
   it('counts a response without usage like another one to the same request: Gemini', () => {
     const part = { inlineData: { mimeType: 'image/png', data: PICTURE } }
-    const made = { candidates: [{ content: { parts: [part] }, finishReason: 'STOP' }] }
+    const onePicture = { candidates: [{ content: { parts: [part] }, finishReason: 'STOP' }] }
     const refused = { candidates: [{ finishReason: 'IMAGE_SAFETY' }] }
     const usageMetadata = {
       promptTokenCount: 10,
@@ -357,12 +357,12 @@ describe('a vendor with its own protocol', () => {
       const { usage } = gemini.dialects.images.gemini.decode(answers)
       return usage && [usage.input, usage.imageOutput, usage.calls]
     }
-    const reported = { ...made, usageMetadata }
+    const reported = { ...onePicture, usageMetadata }
     assert.deepEqual(usageOf(reported, reported), [20, 2_580, 1])
-    assert.deepEqual(usageOf(made, reported, made), [30, 3_870, 1])
+    assert.deepEqual(usageOf(onePicture, reported, onePicture), [30, 3_870, 1])
     // A response without an image and without usage is not billed.
     assert.deepEqual(usageOf(reported, refused), [10, 1_290, 1])
-    assert.equal(usageOf(made, made), undefined)
+    assert.equal(usageOf(onePicture, onePicture), undefined)
   })
 
   it('edits images that are sent inline in each request: Gemini', async () => {

@@ -264,9 +264,9 @@ for (const engine of oneEngine('sqlite')) {
       const { model } = await relay.offer('sora-2', price, { base_url: vendor.url })
       const { id: tokenId, key } = await relay.open({ unlimited_quota: true })
       const body = { model, prompt: 'one of three', n: 3, duration: 4, image: INLINE_PICTURE }
-      const made = await relay.api('POST', '/v1/videos', body, { token: key })
-      assert.equal(made.status, 200, made.text)
-      assert.equal(made.headers.get('x-sluice-cost'), '0.5')
+      const reply = await relay.api('POST', '/v1/videos', body, { token: key })
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal(reply.headers.get('x-sluice-cost'), '0.5')
       await relay.rowOf(tokenId)
       assert.deepEqual(
         (await relay.suspenseOf(tokenId)).map(({ amount }) => Number(amount)),

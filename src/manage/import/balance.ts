@@ -4,16 +4,10 @@ import { post } from '../../store/books/accounts.ts'
 import type { AccountRow } from '../../store/engine/schema.ts'
 import type { Trx } from '../../store/engine/store.ts'
 import type { ImportContext, ImportState } from './context.ts'
+import type { AmountDifference } from './difference.ts'
 import type { Amount } from './inventory.ts'
 
 type Account = Pick<AccountRow, 'credited' | 'posted' | 'held'>
-
-export type AmountDifference = {
-  /** What is booked now. */
-  readonly nanos: number
-  /** What cannot be taken, because it was spent here. */
-  readonly missing: number
-}
 
 /** The difference of the source since the last import. What was spent or granted here stays; no balance goes below 0. */
 export function amountDifference(

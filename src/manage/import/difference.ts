@@ -1,6 +1,4 @@
 import type { Digest } from '../../identity/credentials.ts'
-import type { AmountDifference } from './balance.ts'
-import type { ImportState } from './context.ts'
 
 /**
  * The fields of a row as an import last read them, as short digests: they may be secrets, and only equality matters.
@@ -44,15 +42,22 @@ export function compareFields<Name extends string>(
   }
 }
 
-type Sides<Name extends string> = {
-  readonly last: ImportState
+export type AmountDifference = {
+  /** What is booked now. */
+  readonly nanos: number
+  /** What cannot be taken, because it was spent here. */
+  readonly missing: number
+}
+
+type Sides<Name extends string, Last> = {
+  readonly last: Last
   readonly source: Readonly<Record<Name, Field>>
   readonly here: Readonly<Record<Name, Field>>
 }
 
 /** What an import changes in a row: the difference of its quota, and the fields that changed in the source only. */
-export function differenceOf<Name extends string>(
-  { last, source, here }: Sides<Name>,
+export function differenceOf<Name extends string, Last extends { readonly fields?: FieldDigests }>(
+  { last, source, here }: Sides<Name, Last>,
   { nanos, missing }: AmountDifference,
   digest: Digest,
 ) {

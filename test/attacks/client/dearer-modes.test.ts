@@ -147,14 +147,14 @@ for (const engine of oneEngine('postgres')) {
     it('is served without it if a header cannot hold its name, or all of it', async () => {
       const { model } = await relay.serve('tts', { base_url: vendor.url }, { per_call: 0.001 })
       const { id, key } = await relay.newToken()
-      const asked = {
+      const body = {
         model,
         input: 'Hi',
         voice: 'alloy',
         'turbo\u7f51': true,
         [`hd${'x'.repeat(50_000)}`]: true,
       }
-      const reply = await relay.api('POST', '/v1/audio/speech', asked, { token: key })
+      const reply = await relay.api('POST', '/v1/audio/speech', body, { token: key })
       assert.equal(reply.status, 200, reply.text)
       assert.match(reply.headers.get('x-sluice-warnings') ?? '', /^turbo\? has no price/)
       const { cost, other } = await relay.rowOf(id)
