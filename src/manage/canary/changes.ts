@@ -205,8 +205,9 @@ export function createCanaryChanges(deps: ConfigDeps) {
         )
       const fields = Object.keys(changes.before).filter(name => !isSame(name))
       if (row.kind !== 'channel') return fields
-      const channel = await withKeyDigests(db, await channelRows.mustFind(db, Number(row.subject)))
-      return mayApply(channel, changes) ? fields : [...fields, 'secrets']
+      const [channel] = await channelRows.find(db, [Number(row.subject)])
+      if (!channel) return []
+      return mayApply(await withKeyDigests(db, channel), changes) ? fields : [...fields, 'secrets']
     },
 
     /** Makes the change of a canary for all requests. */
