@@ -299,6 +299,7 @@ export function createFleetRates(deps: FleetRatesDeps) {
       subject,
       limit,
       retryAfterS: ownWaitS > 0 ? ownWaitS : RETRY_AFTER_S[limit],
+      certainS: own.certainlyFullForS(subject),
       remaining: remaining(subjects),
     }
   }

@@ -99,6 +99,14 @@ export function refusedBy(meter: Meter, limits: RateLimits, nowMs: number): Rate
   return refused
 }
 
+/** Seconds for which the limits refuse requests, however soon the running ones end. */
+export function certainWaitS(meter: Meter, { rpm, tpm }: RateLimits, nowMs: number): number {
+  return Math.max(
+    rpm !== null && meter.requests >= rpm ? waitS(meter, 'requests', rpm, nowMs) : 0,
+    tpm !== null && meter.tokens >= tpm ? waitS(meter, 'tokens', tpm, nowMs) : 0,
+  )
+}
+
 /** Seconds until enough of the oldest slots have expired for the sum to be below the limit. */
 function waitS(meter: Meter, unit: 'requests' | 'tokens', limit: number, nowMs: number): number {
   let sum = meter[unit]

@@ -2,6 +2,7 @@ import {
   type Allowance,
   advance,
   beginRequest,
+  certainWaitS,
   endRequest,
   isIdle,
   isQuiet,
@@ -42,6 +43,8 @@ export type Admission =
       readonly subject: Subject
       readonly limit: LimitName
       readonly retryAfterS: number
+      /** Seconds for which the limits of the subject refuse requests, whatever running requests and other machines do. */
+      readonly certainS: number
       readonly remaining: Remaining
     }
 
@@ -59,6 +62,8 @@ export type RateLimiter = {
 export type OwnRates = Pick<RateLimiter, 'fullForS'> & {
   admit(subjects: readonly Subject[], countedInput: number): Admission
   remaining(subjects: readonly Subject[]): Remaining
+  /** As `certainS` of a refusal. */
+  certainlyFullForS(subject: Subject): number
   /** What the subject has used: requests and tokens of the last minute, and running requests. */
   used(subject: Pick<Subject, 'kind' | 'id'>): Readonly<Record<LimitName, number>>
   /** The number of subjects in memory. */
@@ -151,14 +156,20 @@ export function createRates({
   }
 
   function refusal(subjects: readonly Subject[], atMs: number): Admission | undefined {
-    let worst: Omit<Extract<Admission, { ok: false }>, 'remaining'> | undefined
+    let worst: Omit<Extract<Admission, { ok: false }>, 'remaining' | 'certainS'> | undefined
     for (const subject of subjects) {
       const meter = find(subject, atMs)
       const refused = meter && refusedBy(meter, subject.limits, atMs)
       if (refused && refused.retryAfterS > (worst?.retryAfterS ?? 0))
         worst = { ok: false, subject, ...refused }
     }
-    return worst && { ...worst, remaining: remaining(subjects) }
+    return worst && { ...worst, certainS: certainlyFullForS(worst.subject), remaining: remaining(subjects) }
+  }
+
+  function certainlyFullForS(subject: Subject): number {
+    const atMs = nowMs()
+    const meter = find(subject, atMs)
+    return meter === undefined ? 0 : certainWaitS(meter, subject.limits, atMs)
   }
 
   function remaining(subjects: readonly Subject[]): Remaining {
@@ -207,6 +218,7 @@ export function createRates({
     },
 
     remaining,
+    certainlyFullForS,
     used(subject) {
       const meter = find(subject, nowMs())
       if (!meter) return NO_USE

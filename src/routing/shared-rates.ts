@@ -1,3 +1,4 @@
+import type { RateLimits } from './meter.ts'
 import {
   type Admission,
   isLimited,
@@ -52,20 +53,26 @@ export type SharedRatesDeps = {
   nowMs(): number
 }
 
+/** `limits`: those that were exhausted. An administrator may raise them. */
+type FullChannel = { readonly limits: RateLimits; readonly untilMs: number }
+
+const hasSameLimits = ({ limits }: FullChannel, { rpm, tpm }: RateLimits) =>
+  limits.rpm === rpm && limits.tpm === tpm
+
 /** The worker's side of rate limits that the supervisor counts for all workers. Subjects without limits need no call. */
 export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps): RateLimiter {
   /**
-   * Channels whose rpm or tpm is used up, cached so that not every request has to call the supervisor. Concurrency is not
-   * cached: a slot may become free at any moment.
+   * Channels whose rpm or tpm is used up by requests that have ended, cached so that not every request has to call the
+   * supervisor. Concurrency and the tokens of running requests are not cached: they may become free at any moment.
    */
-  const fullUntilMs = new Map<number, number>()
+  const fullChannels = new Map<number, FullChannel>()
 
   async function ask(subjects: readonly Subject[], countedInput: number): Promise<Admission> {
     const report = await admit(subjects, countedInput)
     if (!report.ok) {
-      const { subject, limit, retryAfterS } = report
-      if (subject.kind === 'channel' && limit !== 'concurrency')
-        fullUntilMs.set(subject.id, nowMs() + retryAfterS * 1_000)
+      const { subject, certainS } = report
+      if (subject.kind === 'channel' && certainS > 0)
+        fullChannels.set(subject.id, { limits: subject.limits, untilMs: nowMs() + certainS * 1_000 })
       return report
     }
     let isEnded = false
@@ -95,10 +102,10 @@ export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps)
       return limited.length === 0 ? unlimited : ask(limited, countedInput)
     },
     fullForS({ kind, id, limits }) {
-      const until = kind === 'channel' && isLimited(limits) ? fullUntilMs.get(id) : undefined
-      if (until === undefined) return 0
-      const leftS = Math.ceil((until - nowMs()) / 1_000)
-      if (leftS <= 0) fullUntilMs.delete(id)
+      const full = kind === 'channel' && isLimited(limits) ? fullChannels.get(id) : undefined
+      if (full === undefined) return 0
+      const leftS = hasSameLimits(full, limits) ? Math.ceil((full.untilMs - nowMs()) / 1_000) : 0
+      if (leftS <= 0) fullChannels.delete(id)
       return Math.max(0, leftS)
     },
   }

@@ -420,4 +420,38 @@ describe('limits shared by several workers', () => {
     assert.equal(other.fullForS(limited), 0)
     assert.equal((await other.admit([limited], 0)).ok, true)
   })
+
+  it('follow a limit that is raised while its minute is exhausted', async () => {
+    const { one, other } = twoWorkers()
+    const limited = channelOf({ rpm: 1 })
+    assert.equal((await one.admit([limited], 0)).ok, true)
+    assert.equal((await other.admit([limited], 0)).ok, false)
+    const raised = channelOf({ rpm: 2 })
+    assert.equal(other.fullForS(raised), 0)
+    assert.equal((await other.admit([raised], 0)).ok, true)
+  })
+
+  it('see the tokens of a running request as free as soon as it fails on another worker', async () => {
+    const { one, other } = twoWorkers()
+    const limited = channelOf({ tpm: 10 })
+    const running = await one.admit([limited], 10)
+    assert.ok(running.ok)
+    assert.equal((await other.admit([limited], 10)).ok, false)
+    await running.ticket.end(0)
+    assert.equal(other.fullForS(limited), 0)
+    assert.equal((await other.admit([limited], 10)).ok, true)
+  })
+
+  it('remember a minute whose tokens are used up by requests that have ended', async () => {
+    const { one, other, pass, asked } = twoWorkers()
+    const limited = channelOf({ tpm: 10 })
+    const first = await one.admit([limited], 0)
+    assert.ok(first.ok)
+    await first.ticket.end(10)
+    assert.equal((await other.admit([limited], 0)).ok, false)
+    assert.ok(other.fullForS(limited) > 0)
+    assert.equal(asked(), 2)
+    pass(60_000)
+    assert.equal(other.fullForS(limited), 0)
+  })
 })
