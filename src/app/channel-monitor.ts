@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import type { ChannelCondition, HealthEvent } from '../domain/channel-condition.ts'
+import { KEY_STATUS } from '../domain/channel-key.ts'
 import type { KeyTestResult, TestOptions } from '../relay/channel-test.ts'
 import { conditionOf } from '../routing/condition.ts'
 import { createHealth, type StartedCooldown } from '../routing/health.ts'
@@ -35,6 +36,9 @@ const STATES = {
   [CHANNEL_STATUS.disabled]: 'disabled',
   [CHANNEL_STATUS.disabledByGateway]: 'auto_disabled',
 } as const
+
+const hasNoEnabledKey = (channel: RoutedChannel | undefined) =>
+  channel !== undefined && !channel.keys.some(({ status }) => status === KEY_STATUS.enabled)
 
 function countKeys(keys: RoutedChannel['keys'], unready: ReadonlySet<number>): ChannelState['keys'] {
   const counts = { enabled: 0, disabled: 0, auto_disabled: 0, cooling_down: 0 }
@@ -78,6 +82,9 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
           ? 'A channel or key was auto-disabled.'
           : 'A channel or key was enabled after a successful test.',
       )
+      // Keys that are rejected at the same time do not know of each other's decision.
+      const isLastKey = status === 3 && keyPosition !== undefined && hasNoEnabledKey(deps.channel(channelId))
+      if (isLastKey) await decide({ ...decision, keyPosition: undefined })
     } catch (error) {
       log.error({ err: error, channel_id: channelId }, 'The status of a channel could not be saved.')
     }

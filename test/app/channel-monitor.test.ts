@@ -39,6 +39,36 @@ function openCare(runsRecovery?: () => boolean) {
   return { monitor, state, decisions, announcements, tests, events, key }
 }
 
+/** The monitor of a channel in which decisions are in effect as soon as they are saved. */
+function openCareOf(state: { channel: RoutedChannel }) {
+  let nowMs = 1_000_000
+  const decisions: ChannelDecision[] = []
+  const monitor = createChannelMonitor<RoutedChannel>({
+    channels: () => [state.channel],
+    channel: () => state.channel,
+    testChannel: () => Promise.reject(new Error('not used')),
+    async saveDecision(decision) {
+      const { keyPosition, status } = decision
+      const { channel } = state
+      const keys = channel.keys.map(key => (key.index === keyPosition ? { ...key, status } : key))
+      if (keyPosition === undefined && channel.status === status) return false
+      state.channel = keyPosition === undefined ? { ...channel, status } : { ...channel, keys }
+      decisions.push(decision)
+      return true
+    },
+    saveTest: async () => {},
+    announce: async (): Promise<void> => monitor.health.prune(() => state.channel),
+    shareHealth() {},
+    runsRecovery: undefined,
+    nowMs: () => nowMs,
+    log: { warn() {}, error() {} },
+  })
+  const pass = (ms: number) => {
+    nowMs += ms
+  }
+  return { monitor, decisions, pass }
+}
+
 describe('the channel monitor', () => {
   it('shares cooldowns and their end with other nodes, and adopts those of others without sharing them again', () => {
     const here = openCare()
@@ -84,6 +114,30 @@ describe('the channel monitor', () => {
     assert.deepEqual(decisions, [
       { channelId: 4, keyPosition: undefined, status: 3, reason: '401 bad_key: No.' },
     ])
+  })
+
+  it('disables a channel whose last keys are rejected at the same time', async () => {
+    const keys: RoutedKey[] = [1, 2].map(number => ({ index: number - 1, value: `key ${number}`, status: 1 }))
+    const state = { channel: { id: 4, status: 1, keys, autoBan: true } as unknown as RoutedChannel }
+    const { monitor, decisions, pass } = openCareOf(state)
+    const begin = () => keys.map(key => monitor.health.begin({ channel: state.channel, key }))
+    for (const afterMs of [0, 30_000]) {
+      pass(afterMs)
+      for (const attempt of begin()) attempt.end({ kind: 'auth', detail: '401' })
+    }
+    pass(60_000)
+    // The second one still has the channel without the decision about the first one.
+    for (const attempt of begin()) {
+      attempt.end({ kind: 'auth', detail: '401' })
+      await new Promise(setImmediate)
+    }
+    const decision = { channelId: 4, status: 3, reason: '401' }
+    assert.deepEqual(decisions, [
+      { ...decision, keyPosition: 0 },
+      { ...decision, keyPosition: 1 },
+      { ...decision, keyPosition: undefined },
+    ])
+    assert.equal(state.channel.status, 3)
   })
 
   it('ends the cooldown on every worker after a successful test', async () => {
