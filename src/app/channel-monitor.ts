@@ -104,6 +104,7 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
 
   const health = createHealth({
     nowMs: deps.nowMs,
+    currentChannel: deps.channel,
     onCooldown: logCooldown,
     onChange: deps.shareHealth,
     onDisable: ({ channelId, key, reason }) =>

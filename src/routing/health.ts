@@ -116,6 +116,8 @@ const isGivenUp = (cooldown: Cooldown | undefined) =>
  */
 export function createHealth(deps: {
   readonly nowMs: () => number
+  /** The channel as it is now: its keys may have changed since an attempt began. Absent: channels do not change. */
+  readonly currentChannel?: (channelId: number) => RoutedChannel | undefined
   readonly onDisable: (disabling: Disabling) => void
   readonly onCooldown?: (cooldown: StartedCooldown) => void
   /** A cooldown has started here, or ended by a success. Other nodes need to know. */
@@ -194,10 +196,14 @@ export function createHealth(deps: {
   }
 
   // The status may fail to be saved. Then the key stays in the routing table, and the next failed trial calls this again.
-  function disable({ channel, key }: RunningAttempt, reason: string): void {
-    const channelId = channel.id
-    if (channel.keys.length > 1) deps.onDisable({ channelId, key, reason })
-    const hasUsableKey = channel.keys.some(
+  function disable(attempt: RunningAttempt, reason: string): void {
+    const channelId = attempt.channel.id
+    const { keys } = deps.currentChannel?.(channelId) ?? attempt.channel
+    // The positions of keys shift when one is deleted.
+    const key = keys.find(({ value }) => value === attempt.key.value)
+    if (key === undefined && keys.length > 0) return
+    if (keys.length > 1) deps.onDisable({ channelId, ...(key && { key }), reason })
+    const hasUsableKey = keys.some(
       other => other.status === KEY_STATUS.enabled && !isGivenUp(book.ofKey(channelId, other)),
     )
     if (!hasUsableKey) deps.onDisable({ channelId, reason })

@@ -140,6 +140,44 @@ describe('the channel monitor', () => {
     assert.equal(state.channel.status, 3)
   })
 
+  it('disables the rejected key, also if keys before it were deleted while the request ran', async () => {
+    const keyAt = (index: number, value: string): RoutedKey => ({ index, value, status: 1 })
+    const channelOf = (keys: RoutedKey[]) =>
+      ({ id: 4, status: 1, keys, autoBan: true }) as unknown as RoutedChannel
+    const state = { channel: channelOf([keyAt(0, 'old'), keyAt(1, 'bad'), keyAt(2, 'good')]) }
+    const { monitor, decisions, pass } = openCareOf(state)
+    const begin = () => monitor.health.begin({ channel: state.channel, key: keyAt(1, 'bad') })
+    for (const afterMs of [0, 30_000]) {
+      pass(afterMs)
+      begin().end({ kind: 'auth', detail: '401' })
+    }
+    pass(60_000)
+    const last = begin()
+    state.channel = channelOf([keyAt(0, 'bad'), keyAt(1, 'good')])
+    last.end({ kind: 'auth', detail: '401' })
+    await new Promise(setImmediate)
+    assert.deepEqual(decisions, [{ channelId: 4, keyPosition: 0, status: 3, reason: '401' }])
+  })
+
+  for (const before of [['bad'], ['bad', 'good']])
+    it(`disables nothing if the rejected key, one of ${before.length}, was replaced while the request ran`, async () => {
+      const keys: RoutedKey[] = before.map((value, index) => ({ index, value, status: 1 }))
+      const state = { channel: { id: 4, status: 1, keys, autoBan: true } as unknown as RoutedChannel }
+      const { monitor, decisions, pass } = openCareOf(state)
+      const [bad] = keys as [RoutedKey]
+      const begin = () => monitor.health.begin({ channel: state.channel, key: bad })
+      for (const afterMs of [0, 30_000]) {
+        pass(afterMs)
+        begin().end({ kind: 'auth', detail: '401' })
+      }
+      pass(60_000)
+      const last = begin()
+      state.channel = { ...state.channel, keys: [{ index: 0, value: 'new', status: 1 }] }
+      last.end({ kind: 'auth', detail: '401' })
+      await new Promise(setImmediate)
+      assert.deepEqual(decisions, [])
+    })
+
   it('ends the cooldown on every worker after a successful test', async () => {
     const { monitor, announcements } = openCare()
     await monitor.test(4)
