@@ -40,13 +40,16 @@ function openCare(runsRecovery?: () => boolean) {
 }
 
 /** The monitor of a channel in which decisions are in effect as soon as they are saved. */
-function openCareOf(state: { channel: RoutedChannel }) {
+function openCareOf(
+  state: { channel: RoutedChannel },
+  isGood: (key: RoutedKey | undefined) => boolean = () => false,
+) {
   let nowMs = 1_000_000
   const decisions: ChannelDecision[] = []
   const monitor = createChannelMonitor<RoutedChannel>({
     channels: () => [state.channel],
     channel: () => state.channel,
-    testChannel: () => Promise.reject(new Error('not used')),
+    testChannel: async (id, { key }) => ({ id, isGood: isGood(key), key }) as unknown as KeyTestResult,
     async saveDecision(decision) {
       const { keyPosition, status } = decision
       const { channel } = state
@@ -177,6 +180,22 @@ describe('the channel monitor', () => {
       await new Promise(setImmediate)
       assert.deepEqual(decisions, [])
     })
+
+  it('enables the tested key, also if keys before it were deleted during the test', async () => {
+    const keyAt = (index: number, value: string): RoutedKey => ({ index, value, status: 3 })
+    const channelOf = (keys: RoutedKey[]) =>
+      ({ id: 4, status: 1, keys, autoBan: true }) as unknown as RoutedChannel
+    const state = { channel: channelOf([keyAt(0, 'old'), keyAt(1, 'good'), keyAt(2, 'bad')]) }
+    const { monitor, decisions, pass } = openCareOf(state, key => {
+      if (key?.value === 'good') state.channel = channelOf([keyAt(0, 'good'), keyAt(1, 'bad')])
+      return key?.value !== 'bad'
+    })
+    await monitor.recover()
+    pass(5 * MINUTE)
+    await monitor.recover()
+    await new Promise(setImmediate)
+    assert.deepEqual(decisions, [{ channelId: 4, keyPosition: 0, status: 1, reason: '' }])
+  })
 
   it('ends the cooldown on every worker after a successful test', async () => {
     const { monitor, announcements } = openCare()
