@@ -56,13 +56,16 @@ function examine(path: string): Info {
   }
 }
 
+/** Files of a store. SQLite would apply the logs of a deleted store to the restored one. */
+const STORE_FILES = ['sluice.db', 'sluice.db-wal', 'sluice.db-journal']
+
 function refuseUsed(dataDir: string): void {
   const nodes = join(dataDir, 'nodes')
-  const isUsed =
-    existsSync(join(dataDir, 'sluice.db')) || (existsSync(nodes) && readdirSync(nodes).length > 0)
-  if (isUsed)
+  const hasNodes = existsSync(nodes) && readdirSync(nodes).length > 0
+  const used = STORE_FILES.find(name => existsSync(join(dataDir, name))) ?? (hasNodes ? 'nodes' : undefined)
+  if (used !== undefined)
     throw new CommandError(
-      `${dataDir} already contains a gateway; restore into an empty directory (it may contain the secret file)`,
+      `${dataDir} already contains a gateway (${used}); restore into an empty directory (it may contain the secret file)`,
     )
 }
 

@@ -291,6 +291,33 @@ for (const engine of ENGINES) {
   })
 }
 
+describe('a restore after the files of a killed gateway were deleted', () => {
+  it('is refused while its write-ahead log is left, which SQLite would apply to the restored database', async () => {
+    const ground = await newGround('sqlite')
+    const env = settingsOf(ground)
+    const server = await startServer(ground)
+    const file = join(newDirectory(), 'sluice.backup')
+    assert.equal((await runHere(['backup', file], { env })).code, 0)
+    await must(server.api('POST', '/api/user/', { username: 'later', password: 'a long password' }))
+    await server.kill()
+    rmSync(join(ground.dataDir, 'sluice.db'))
+    rmSync(join(ground.dataDir, 'nodes'), { recursive: true })
+
+    const log = readFileSync(join(ground.dataDir, 'sluice.db-wal'))
+    const refused = await runHere(['restore', file], { env })
+    assert.equal(refused.code, 1)
+    assert.match(
+      refused.stderr,
+      /already contains a gateway \(sluice\.db-wal\); restore into an empty directory/,
+    )
+    assert.deepEqual(readFileSync(join(ground.dataDir, 'sluice.db-wal')), log)
+
+    for (const suffix of ['-wal', '-shm']) rmSync(join(ground.dataDir, `sluice.db${suffix}`))
+    assert.equal((await runHere(['restore', file], { env })).code, 0)
+    assert.equal((await runHere(['admin', 'reset-password'], { env })).code, 0)
+  })
+})
+
 describe('an older copy of the store under newer journals', () => {
   it('is brought up to date from the files the node has kept, each entry once, and refused if those have a gap', async () => {
     const simulator = await startSimulator()
