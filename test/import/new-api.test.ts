@@ -5,7 +5,7 @@ import { startSimulator } from '../../simulator/server.ts'
 import type { ImportNote, ImportReport } from '../../src/domain/import.ts'
 import { runHere } from '../support/command.ts'
 import { ENGINES } from '../support/gateway.ts'
-import { contentFor, key, MODEL, SYSTEM_TOKEN } from '../support/new-api-content.ts'
+import { CREATED, contentFor, key, MODEL, SYSTEM_TOKEN, user } from '../support/new-api-content.ts'
 import { fillSource, NEW_API_TABLES } from '../support/new-api-source.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
@@ -261,6 +261,21 @@ for (const engine of ENGINES)
       const refused = await importNewApi()
       assert.equal(refused.code, 1)
       assert.match(refused.stderr, /not the database that was imported as "new-api".*--name NAME/s)
+    })
+
+    it('refuses one without channels and tokens too, whose users are others', async () => {
+      const fresh = join(newDirectory(), 'one-api.db')
+      const writer = writeSqlite(fresh)
+      await fillSource(writer, NEW_API_TABLES, {
+        users: [user(1, 'root', { role: 100, created_at: CREATED + 1_000_000 })],
+      })
+      await writer.close()
+      const { code, stderr } = await runHere(['import', 'new-api', '--from', fresh], {
+        env: settingsOf(ground),
+      })
+      assert.equal(code, 1)
+      assert.match(stderr, /not the database that was imported as "new-api" before: user 1 is another one/)
+      assert.equal((await users()).get('alice')?.status, 1)
     })
 
     it('leaves books that verify', async () => {

@@ -36,9 +36,19 @@ async function mustBeSameSource(
       `this is not the database that was imported as "${source}" before: ${label} is another one there. Choose a name for it: --name NAME`,
     )
   }
+  const users = await findImports(db, source, 'user')
   const channels = await findImports(db, source, 'channel')
   const tokens = await findImports(db, source, 'token')
-  if (channels.size === 0 && tokens.size === 0) return
+  if (users.size === 0 && channels.size === 0 && tokens.size === 0) return
+  for await (const page of gateway.users()) {
+    for (const { sourceId, anchor } of page) {
+      const row = users.get(sourceId)
+      const last = row === undefined ? '' : (stateOf(row).anchor ?? '')
+      // Rows from before new-api had the column have no time.
+      if (last !== '' && anchor !== '' && last !== anchor) refuse(`user ${sourceId}`)
+    }
+    break
+  }
   for await (const page of gateway.channels()) {
     for (const { sourceId, anchor } of page) {
       const row = channels.get(sourceId)
