@@ -252,6 +252,17 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.ok(verified.ok, verified.lines.join('\n'))
   })
 
+  it('of the configuration alone leaves the users and keys of the database as they are', async () => {
+    const env = { ...settingsOf(ground), PROVIDER_KEY }
+    const { code, stdout, stderr } = await runHere(['import', 'litellm', '--config', config, '--json'], {
+      env,
+    })
+    assert.equal(code, 0, stderr)
+    const { counts } = JSON.parse(stdout) as ImportReport
+    assert.deepEqual([counts.users?.changed, counts.tokens?.changed], [0, 0])
+    assert.equal((await chat(KEYS.alice, 'chat')).status, 200)
+  })
+
   it('keeps its tokens when the master secret is rotated', async () => {
     const rotated = await runHere(['admin', 'rotate-secret'], { env: settingsOf(ground) })
     assert.equal(rotated.code, 0, rotated.stderr)

@@ -103,6 +103,8 @@ export type SourceGateway = {
   aliases?(): Promise<readonly SourceAlias[]>
   /** Usage rows after the id, since the time. */
   logs?(after: string | undefined, since: number): AsyncGenerator<readonly SourceLog[]>
+  /** Whether a user or token that it does not have was deleted there. Absent: always. */
+  isDeletion?(kind: 'user' | 'token', sourceId: string): boolean
   /** Notes about everything that has no counterpart; after all others. */
   conclude(): Promise<void>
 }

@@ -67,11 +67,11 @@ async function mustBeSameSource(
 
 /** Imports everything that a gateway has, in transactions of one page each. An interrupted import can be run again. */
 async function importGateway(context: ImportContext, gateway: SourceGateway, logDays?: number) {
-  const users = await importUsers(context, gateway.users())
+  const users = await importUsers(context, gateway)
   const channels = await importChannels(context, gateway.channels())
   await importPrices(context, await gateway.prices())
   if (gateway.aliases) await importAliases(context, await gateway.aliases())
-  const tokens = await importTokens(context, gateway.tokens(), users)
+  const tokens = await importTokens(context, gateway, users)
   if (logDays !== undefined) await importLogs(context, gateway, { users, tokens, channels }, logDays)
   await gateway.conclude()
 }

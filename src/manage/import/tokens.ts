@@ -20,7 +20,7 @@ import {
 import { amountDifference, bookDifference, missingMessage, openingReason } from './balance.ts'
 import { auditImport, type ImportContext, type ImportState, importRow, stateOf } from './context.ts'
 import { differenceOf, digestFields } from './difference.ts'
-import type { SourceToken } from './inventory.ts'
+import type { SourceGateway, SourceToken } from './inventory.ts'
 
 const fieldsOf = (token: SourceToken) => ({
   name: token.name,
@@ -51,7 +51,7 @@ const fieldsHere = (token: TokenWithAccount): TokenFields => ({
 /** Imports tokens with their values, so that clients keep their keys. Returns our ids by those of the source. */
 export async function importTokens(
   context: ImportContext,
-  pages: AsyncIterable<readonly SourceToken[]>,
+  gateway: Pick<SourceGateway, 'tokens' | 'isDeletion'>,
   users: ReadonlyMap<string, number>,
 ): Promise<ReadonlyMap<string, number>> {
   const { db, digest, keyring, isDry, notes, now, source } = context
@@ -211,6 +211,7 @@ export async function importTokens(
   async function disableGone(): Promise<void> {
     const gone = [...imported.values()].filter(row => !seenIds.has(row.source_id) && !stateOf(row).isGone)
     for (const row of gone) {
+      if (gateway.isDeletion?.('token', row.source_id) === false) continue
       const [here] = await findTokensById(db, [row.target_id])
       if (!here || here.status === TOKEN_STATUS.disabled) continue
       notes.count('tokens', 'changed')
@@ -237,7 +238,7 @@ export async function importTokens(
     }
   }
 
-  for await (const page of pages) {
+  for await (const page of gateway.tokens()) {
     const tokens = page.filter(token => !seenIds.has(token.sourceId) && seenIds.add(token.sourceId))
     await create(await usable(tokens.filter(token => !imported.has(token.sourceId))))
     const earlier = tokens.flatMap(token => {

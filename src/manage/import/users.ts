@@ -22,7 +22,7 @@ import {
 import { amountDifference, bookDifference, missingMessage, openingReason } from './balance.ts'
 import { auditImport, type ImportContext, type ImportState, importRow, stateOf } from './context.ts'
 import { differenceOf, digestFields } from './difference.ts'
-import type { SourceUser } from './inventory.ts'
+import type { SourceGateway, SourceUser } from './inventory.ts'
 import { createUsernames, usernameOf } from './names.ts'
 import { quoted } from './values.ts'
 
@@ -55,7 +55,7 @@ const fieldsHere = (user: UserWithAccount) => ({
 /** Imports users with their balances and system access tokens. Returns our ids by those of the source. */
 export async function importUsers(
   context: ImportContext,
-  pages: AsyncIterable<readonly SourceUser[]>,
+  gateway: Pick<SourceGateway, 'users' | 'isDeletion'>,
 ): Promise<ReadonlyMap<string, number>> {
   const { db, digest, isDry, notes, now, source } = context
   const imported = await findImports(db, source, 'user')
@@ -248,6 +248,7 @@ export async function importUsers(
   async function disableGone(): Promise<void> {
     const gone = [...imported.values()].filter(row => !seenIds.has(row.source_id) && !stateOf(row).isGone)
     for (const row of gone) {
+      if (gateway.isDeletion?.('user', row.source_id) === false) continue
       const [here] = await findUsersById(db, [row.target_id])
       const label = `user ${row.source_id}`
       if (!here || here.status === DISABLED) continue
@@ -272,7 +273,7 @@ export async function importUsers(
     }
   }
 
-  for await (const page of pages) {
+  for await (const page of gateway.users()) {
     const users = page.filter(user => !seenIds.has(user.sourceId) && seenIds.add(user.sourceId))
     await create(users.filter(user => !imported.has(user.sourceId)))
     const earlier = users.flatMap(user => {

@@ -15,6 +15,8 @@ type Options = {
   readonly notes: ImportNotes
 }
 
+const MASTER = 'master key'
+
 /** LiteLLM: its configuration file, and the users and keys of its database. */
 export async function openLiteLlm({ config, database, digest, now, notes }: Options): Promise<SourceGateway> {
   if (database && !(await database.columnsOf('LiteLLM_VerificationToken')).has('token'))
@@ -43,7 +45,7 @@ export async function openLiteLlm({ config, database, digest, now, notes }: Opti
     isUnlimited: true,
   }
   const master: SourceToken = {
-    sourceId: 'master key',
+    sourceId: MASTER,
     anchor: '',
     label: 'the master key',
     ownerId: OWNER,
@@ -72,6 +74,8 @@ export async function openLiteLlm({ config, database, digest, now, notes }: Opti
     async *channels() {
       if (channels.length > 0) yield channels
     },
+    // The configuration alone has no users, and no token but the master key.
+    isDeletion: (kind, sourceId) => stored !== undefined || (kind === 'token' && sourceId === MASTER),
     prices: async () => readConfigPrices(config, notes, now * 1000),
     aliases: async () => readAliases(config),
     async conclude() {
