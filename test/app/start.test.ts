@@ -360,6 +360,21 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', ()
       assertSettingRefused(await run(['start', '--data', '/proc/sluice/data']), 'SLUICE_DATA')
   })
 
+  it('SLUICE_DATA is named if its database is damaged, by every command', async () => {
+    const ground = await newGround('sqlite')
+    const env = settingsOf(ground)
+    await (await startServer(ground)).stop()
+    const path = join(ground.dataDir, 'sluice.db')
+    const whole = readFileSync(path)
+    for (const damaged of [whole.subarray(0, whole.length / 4), Buffer.alloc(whole.length, 'no database')])
+      for (const words of [['start'], ['verify'], ['admin', 'reset-password']]) {
+        writeFileSync(path, damaged)
+        const { code, stderr } = await run(words, { env })
+        assert.equal(code, 1)
+        assert.match(stderr, /^sluice: the database in SLUICE_DATA cannot be used: [^\n]+\n$/)
+      }
+  })
+
   it('HOST is named if this machine has no such address', async () => {
     const env = settingsOf(await newGround('sqlite'))
     assertSettingRefused(await run(['start', '--host', '203.0.113.7'], { env }), 'HOST')

@@ -49,6 +49,13 @@ function errorOf(task: ThreadTask, { message, errcode }: { message: string; errc
   return new UnreachableError(error, { isOutcomeUnknown: isCommit(task) && primary === DISK_FAILS })
 }
 
+/** Why a thread ended: its file cannot be opened, or it has failed itself. */
+function failureOf(thrown: unknown): Error {
+  const { message, errcode } = thrown as Error & { errcode?: number }
+  if (errcode !== undefined) return errorOf(statement(''), { message, errcode })
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
 /** The memory that is moved to the thread instead of being copied. */
 const memoryOf = (task: ThreadTask) => ('batch' in task ? [task.batch.settled.buffer] : [])
 
@@ -102,7 +109,7 @@ function startThread(options: ThreadOptions) {
     for (const caller of waiting.values()) caller.reject(error)
     waiting.clear()
   }
-  worker.on('error', error => fail(error instanceof Error ? error : new Error(String(error))))
+  worker.on('error', error => fail(failureOf(error)))
   const end = () => {
     fail(failure ?? closedError())
     onClosed()
