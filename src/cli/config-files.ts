@@ -80,14 +80,23 @@ function readSecret(path: string, at: string): string {
 }
 
 async function parseFile(file: string) {
-  const { LineCounter, parseDocument } = await import('yaml')
+  const { isScalar, LineCounter, parseDocument, visit } = await import('yaml')
   const lineCounter = new LineCounter()
   const document = parseDocument(readFileSync(file, 'utf8'), { lineCounter, prettyErrors: false })
-  const [fault] = document.errors
-  if (fault) {
-    const { line } = lineCounter.linePos(fault.pos[0])
-    throw new CommandError(`${file}:${line}: ${fault.message}`)
+  const refuse = (offset: number, message: string): never => {
+    throw new CommandError(`${file}:${lineCounter.linePos(offset).line}: ${message}`)
   }
+  // The text of a tag that has no meaning here, such as !vault, would become the value.
+  const [fault] = [
+    ...document.errors,
+    ...document.warnings.filter(({ code }) => code === 'TAG_RESOLVE_FAILED'),
+  ]
+  if (fault) refuse(fault.pos[0], fault.message)
+  // JSON has no such numbers: on the way to the gateway they would become null, which means no limit.
+  visit(document, (_key, node) => {
+    if (isScalar(node) && typeof node.value === 'number' && !Number.isFinite(node.value))
+      refuse(node.range?.[0] ?? 0, `${node.source} is not a finite number`)
+  })
   /** The line of the deepest node on the path. */
   const lineOf = (path: Path): number => {
     for (let length = path.length; length > 0; length--) {

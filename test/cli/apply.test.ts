@@ -226,6 +226,20 @@ channels:
         'version: 1\nsettings:\n  attempts: 1000\n',
         /^sluice: bad\.yaml:3: settings\.attempts must be a whole/,
       ],
+      // JSON has no such numbers: they would become null, which means no limit.
+      [
+        'version: 1\nchannels:\n  - name: a\n    type: 1\n    limits: {rpm: .inf}\n',
+        /^sluice: bad\.yaml:5: \.inf is not a finite number\n$/,
+      ],
+      [
+        'version: 1\nusers:\n  - {username: a, quota: 1e999}\n',
+        /^sluice: bad\.yaml:3: 1e999 is not a finite/,
+      ],
+      // The text of a secret that another program encrypted would become the key.
+      [
+        'version: 1\nchannels:\n  - name: a\n    type: 1\n    key: !vault |\n      $VAULT;1.1\n',
+        /^sluice: bad\.yaml:5: Unresolved tag: !vault\n$/,
+      ],
       // A file that would expand to gigabytes.
       [
         `version: 1\naliases:\n${[...'abcdefghi']
