@@ -572,6 +572,8 @@ export function readConfig(env: Env) {
   ) as Values
   if (values.replicaUrl !== undefined && values.databaseUrl === undefined)
     throw new SettingError('DATABASE_REPLICA_URL', 'needs DATABASE_URL, of which it is a standby')
+  if (values.metricsPort === values.port && values.metricsHost === values.host)
+    throw new SettingError('SLUICE_METRICS_PORT', 'must differ from PORT')
   const anchor = values.anchor ?? anchorIn(values.dataDir)
   // Not a setting: tests turn it off, to run over node:http alone.
   const usesHttp1: boolean = true

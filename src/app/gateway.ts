@@ -28,6 +28,7 @@ import { findUser } from '../store/records/users.ts'
 import { createFolding } from '../store/usage/folds.ts'
 import { createRetention } from '../store/usage/retention.ts'
 import { alone, type Peers } from '../workers/peers.ts'
+import { addressFault } from './address-fault.ts'
 import { createConditions } from './alert-conditions.ts'
 import { createMailer } from './alert-mail.ts'
 import { createAlertSender } from './alert-sender.ts'
@@ -306,6 +307,8 @@ export async function buildServer(
       contentType: EXPOSITION_TYPE,
       expose: relay.metrics.expose,
       onFailure: error => log.error({ err: error }, 'The metrics could not be collected.'),
+    }).catch(error => {
+      throw addressFault(error, { port: 'SLUICE_METRICS_PORT', host: 'SLUICE_METRICS_HOST' }) ?? error
     })
   }
 

@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net'
 import { runCli, type StartOptions } from '../cli/cli.ts'
 import type { Report } from '../cli/command.ts'
 import { EXIT } from '../cli/command-line.ts'
@@ -6,6 +5,7 @@ import { type CommandOutcome, callControl, socketPath } from '../cli/control.ts'
 import type { Operations } from '../cli/operations.ts'
 import { version } from '../host/version.ts'
 import type { WorkerStartError } from '../workers/supervisor.ts'
+import { addressFault } from './address-fault.ts'
 import { type Config, readConfig, SettingError, settingsHelp } from './config.ts'
 
 export type ProgramEnv = Readonly<Record<string, string | undefined>>
@@ -77,26 +77,17 @@ const EXIT_CODES: Readonly<Record<string, number>> = {
 export function describeFailure(thrown: unknown): { code: number; message: string } {
   const { cause } = thrown as Error
   const error = cause instanceof Error && cause.name === 'SqliteError' ? cause : thrown
-  const { name, code, syscall, port, address, message } = error as NodeJS.ErrnoException &
-    Partial<AddressInfo>
+  const { name, code, message } = error as NodeJS.ErrnoException
   // The worker has printed the reason itself.
   if (name === 'WorkerStartError') return { code: (error as WorkerStartError).exitCode, message }
   const exitCode = EXIT_CODES[name]
   if (exitCode !== undefined) return { code: exitCode, message }
   if (name === 'SqliteError')
     return { code: EXIT.failed, message: `the database in SLUICE_DATA cannot be used: ${message}` }
-  if (code === 'EADDRINUSE')
-    return {
-      code: EXIT.config,
-      message: `PORT is already in use: another program listens on ${address}:${port}`,
-    }
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return { code: EXIT.config, message: 'HOST must be an address of this machine' }
+  const fault = addressFault(error, { port: 'PORT', host: 'HOST' })
+  if (fault) return { code: EXIT.config, message: fault.message }
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOSPC')
-    return {
-      code: EXIT.config,
-      message: `${syscall === 'listen' ? 'PORT' : 'SLUICE_DATA'} cannot be used: ${message}`,
-    }
+    return { code: EXIT.config, message: `SLUICE_DATA cannot be used: ${message}` }
   return { code: EXIT.failed, message: (error as Error).stack ?? String(error) }
 }
 

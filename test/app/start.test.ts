@@ -15,7 +15,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -440,6 +440,27 @@ describe('a port that is in use', () => {
       const gateway = await startGatewayOn(ground)
       assert.equal((await login(gateway.url, printedPassword(ended.stdout) ?? '')).status, 200)
       await gateway.close()
+    } finally {
+      blocker.close()
+    }
+  })
+})
+
+describe('an address of the metrics that cannot be used', () => {
+  it('is reported by its own settings', async () => {
+    const blocker = createServer().listen(0, '127.0.0.1')
+    await new Promise(resolve => blocker.once('listening', resolve))
+    const { port } = blocker.address() as AddressInfo
+    try {
+      const env = settingsOf(await newGround('sqlite'))
+      const taken = await run(['start'], { env: { ...env, SLUICE_METRICS_PORT: String(port) } })
+      assertSettingRefused(taken, 'SLUICE_METRICS_PORT')
+      assert.match(taken.stderr, new RegExp(String(port)))
+      const elsewhere = { SLUICE_METRICS_PORT: String(port), SLUICE_METRICS_HOST: '203.0.113.7' }
+      assertSettingRefused(await run(['start'], { env: { ...env, ...elsewhere } }), 'SLUICE_METRICS_HOST')
+      const same = { PORT: String(port), SLUICE_METRICS_PORT: String(port) }
+      const { stderr } = await runHere(['start'], { env: { ...env, ...same } })
+      assert.match(stderr, /^sluice: SLUICE_METRICS_PORT must differ from PORT/)
     } finally {
       blocker.close()
     }
