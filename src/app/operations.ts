@@ -27,6 +27,8 @@ type RunningGateway = {
   announce(targets: readonly string[]): Promise<unknown>
   /** Settles the requests of an account, and returns its leases to the store. */
   flushAndReturn(account: AccountId): Promise<void>
+  /** Its workers read the secret in the data directory again; absent if it has none. */
+  reloadSecret?: (() => Promise<void>) | undefined
   /** Where it listens. */
   address?(): string | undefined
 }
@@ -37,7 +39,7 @@ const NOT_RUNNING: RunningGateway = { announce: async () => {}, flushAndReturn: 
 export const operationsOf = (
   config: Config,
   { store, keyring, digest, passwords }: StoreAndKeys,
-  { announce, flushAndReturn, address }: RunningGateway = NOT_RUNNING,
+  { announce, flushAndReturn, reloadSecret, address }: RunningGateway = NOT_RUNNING,
 ) => {
   const explain = createExplainRequest({
     db: store.db,
@@ -102,5 +104,6 @@ export const operationsOf = (
     dataDir: config.dataDir,
     anchorFile: config.anchor === 'log' ? undefined : config.anchor.file,
     isSecretInFile: config.keyring === undefined,
+    reloadSecret,
   })
 }

@@ -66,6 +66,7 @@ import { watchOverload } from './overload.ts'
 import { createRequestLog } from './request-log.ts'
 import { createShipping } from './shipping.ts'
 import { createShortageLog } from './shortage-log.ts'
+import { masterSecret } from './store-and-keys.ts'
 import { createTelemetry } from './telemetry.ts'
 
 /** The longest that a request waits for the store to find its caller. */
@@ -378,6 +379,7 @@ export async function buildRelay({
     apply: ledger.barrier,
     flushAndReturn: ledger.flushAndReturn,
     returnIdle: ledger.returnIdle,
+    reloadSecret: async () => keyring.replace(masterSecret(config, true).secrets),
     ...healthProcedures,
     metrics: metrics.collect,
     conditions: async () => monitor.conditions(),

@@ -31,6 +31,7 @@ type Serving = {
 type Gateway = {
   announce(targets: readonly string[]): Promise<unknown>
   flushAndReturn(account: AccountId): Promise<void>
+  reloadSecret?(): Promise<void>
   /** Resolves to the port when all workers listen. */
   listen(): Promise<number>
   startDraining(): void
@@ -46,6 +47,7 @@ async function serveByWorkers(config: Config, log: Logger, { store }: StoreAndKe
   return {
     announce: targets => supervisor.broadcast({ name: 'invalidate', input: targets }),
     flushAndReturn: account => supervisor.broadcast({ name: 'flushAndReturn', input: account }),
+    reloadSecret: () => supervisor.broadcast({ name: 'reloadSecret', input: null }),
     listen: () => supervisor.ready.then(() => port),
     startDraining: supervisor.startDraining,
     stop: supervisor.stop,
@@ -99,6 +101,7 @@ export async function serve({ settings, options, env, print, others }: Serving):
     const operations = operationsOf(config, storeAndKeys, {
       announce: gateway.announce,
       flushAndReturn: gateway.flushAndReturn,
+      reloadSecret: gateway.reloadSecret,
       address: () => ownAddress,
     })
     return { operations, run: createCommandRunner(storeAndKeys.store, operations) }

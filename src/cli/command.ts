@@ -47,6 +47,8 @@ export type OperationDeps = {
   readonly anchorFile: string | undefined
   /** The secret is in the data directory, not in the environment. */
   readonly isSecretInFile: boolean
+  /** The workers of the running gateway read that secret again; undefined without workers. */
+  readonly reloadSecret?: (() => Promise<void>) | undefined
 }
 
 /** The configuration as a whole (docs/reference/configuration-file.md: Applying a file). */

@@ -10,7 +10,7 @@ const BATCH = 200
  * interrupted and run again: the gateway decrypts with both secrets until the last text is re-encrypted.
  */
 export function createRotation(
-  { db, engine, keyring, dataDir, isSecretInFile }: OperationDeps,
+  { db, engine, keyring, dataDir, isSecretInFile, reloadSecret }: OperationDeps,
   record: (trx: Trx, action: string, target: string) => Promise<void>,
 ) {
   const due = (source: Db) => sealedUnderOlder(source, keyring.newestPrefix(), BATCH)
@@ -41,15 +41,26 @@ export function createRotation(
       return count
     })
 
+  /** As in SLUICE_SECRET, which an operator may have copied into the file. */
+  const secretsInFile = () =>
+    (readSecretFile(dataDir) ?? '')
+      .split(',')
+      .map(part => part.trim())
+      .filter(part => part !== '')
+
+  /** Every process of the gateway has these secrets when it returns. */
+  async function useSecrets(secrets: readonly string[]): Promise<void> {
+    keyring.replace(secrets)
+    await reloadSecret?.()
+  }
+
   return async function rotateSecret(): Promise<Report> {
     if (isSecretInFile) {
-      const existing = (readSecretFile(dataDir) ?? '').split(',')
+      const existing = secretsInFile()
       // Two secrets: an earlier rotation was interrupted. Finish it before starting another.
-      if (existing.length === 1) {
-        const secrets = [newSecret(), ...existing]
-        writeSecretFile(dataDir, secrets)
-        keyring.replace(secrets)
-      }
+      const secrets = existing.length === 1 ? [newSecret(), ...existing] : existing
+      if (secrets !== existing) writeSecretFile(dataDir, secrets)
+      await useSecrets(secrets)
     } else if (keyring.size() < 2) {
       throw new CommandError(
         'SLUICE_SECRET contains only one secret: start the gateway with SLUICE_SECRET=new,old, then run this command again',
@@ -57,10 +68,10 @@ export function createRotation(
     }
     const count = (await resealMost()) + (await resealRest())
     if (isSecretInFile) {
-      const [newest] = (readSecretFile(dataDir) ?? '').split(',')
+      const [newest] = secretsInFile()
       if (newest) {
         writeSecretFile(dataDir, [newest])
-        keyring.replace([newest])
+        await useSecrets([newest])
       }
     }
     const next = isSecretInFile

@@ -31,6 +31,8 @@ export type ToWorker = {
   returnIdle(accounts: readonly AccountId[]): Promise<void>
   /** Takes over what another node has found out about channels and keys. */
   health(events: readonly HealthEvent[]): Promise<void>
+  /** Reads the master secret in the data directory again: a rotation has changed it. */
+  reloadSecret(input: null): Promise<void>
   /** Reports all running cooldowns to the other nodes: one of them has just started. */
   reportHealth(input: null): Promise<void>
   /** The metrics of the worker. */
@@ -47,6 +49,7 @@ export type BroadcastName =
   | 'apply'
   | 'flushAndReturn'
   | 'returnIdle'
+  | 'reloadSecret'
   | 'health'
   | 'reportHealth'
 /** The procedures whose results are collected from all workers. */

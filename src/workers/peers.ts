@@ -57,6 +57,7 @@ export async function joinSupervisor({
       apply: async () => (await handlers.promise).apply(null),
       flushAndReturn: async account => (await handlers.promise).flushAndReturn(account),
       returnIdle: async accounts => (await handlers.promise).returnIdle(accounts),
+      reloadSecret: async () => (await handlers.promise).reloadSecret(null),
       health: async events => (await handlers.promise).health(events),
       reportHealth: async () => (await handlers.promise).reportHealth(null),
       metrics: async () => (await handlers.promise).metrics(null),

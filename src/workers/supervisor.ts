@@ -143,8 +143,8 @@ export function startSupervisor(options: SupervisorOptions) {
   /** Resolves when a worker of the slot has completed the call. If the worker dies, its successor gets the call. */
   async function callSlot(slot: Slot, { name, input }: Broadcast): Promise<void> {
     while (!isStopping) {
-      // The next worker starts with empty caches, so an empty slot needs no invalidation.
-      if (!slot.running && name === 'invalidate') return
+      // The next worker starts with empty caches and reads the secret, so an empty slot needs neither.
+      if (!slot.running && (name === 'invalidate' || name === 'reloadSecret')) return
       await slot.occupied.promise
       if (!slot.running) continue
       const callee = slot.running

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { createLocks } from '../../src/workers/locks.ts'
+import { runHere } from '../support/command.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
@@ -14,6 +15,7 @@ import {
   lookInto,
   newDirectory,
   type Server,
+  settingsOf,
   startServer,
   until,
   verifyThroughSocket,
@@ -377,6 +379,42 @@ for (const engine of oneEngine('sqlite')) {
     })
   })
 }
+
+describe('a rotation of the master secret in the data directory', () => {
+  it('reaches every worker: keys of before and of after it are readable, also after a restart', async () => {
+    const simulator = await startSimulator()
+    const env = { SLUICE_WORKERS: String(WORKERS), SLUICE_SECRET: '' }
+    const options = { dataDir: newDirectory(), env }
+    let server = await startServer(options)
+    let client = openClient(server.url)
+    try {
+      const made = createFurnisher(server.api, simulator.url)
+      const { key } = await made.newToken({ unlimited_quota: true })
+      const earlier = await made.serve('sim-words-4')
+      const chats = async (model: string) =>
+        countOf(await Promise.all(Array.from({ length: CLIENTS }, () => client.chat(key, ask(model)))))
+      assert.deepEqual(await chats(earlier.model), { 200: CLIENTS })
+
+      const rotated = await runHere(['admin', 'rotate-secret'], { env: settingsOf(options) })
+      assert.equal(rotated.code, 0, rotated.stderr)
+      // Every worker reads the channels again.
+      const later = await made.serve('sim-words-9')
+      assert.deepEqual(await chats(earlier.model), { 200: CLIENTS })
+      assert.deepEqual(await chats(later.model), { 200: CLIENTS })
+
+      await client.close()
+      await server.stop()
+      server = await startServer(options)
+      client = openClient(server.url)
+      assert.deepEqual(await chats(earlier.model), { 200: CLIENTS })
+      assert.deepEqual(await chats(later.model), { 200: CLIENTS })
+    } finally {
+      await client.close()
+      await server.stop()
+      await simulator.close()
+    }
+  })
+})
 
 describe('locks between workers', () => {
   it('have one owner at a time, in order of arrival', async () => {
