@@ -420,7 +420,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       JSON_HELP,
       DATA_HELP,
       'Example: sluice verify --anchor /mnt/anchors/anchors.log',
-      'Exit 0: every check passed. Exit 65: a check failed; the output names it.',
+      'Exit 0: every check passed. Exit 65: a check failed; the output names it. Exit 1: FILE cannot be read.',
     ],
     positionals: 0,
     run: async (deps, values) => {

@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { ChainKey } from '../domain/chain.ts'
 import { isGenuine } from '../ledger/anchor.ts'
 import { olderAnchorFile, readAnchorFile } from '../ledger/anchor-file.ts'
 import { createAnchorIndex, type IndexedHead } from '../ledger/anchor-index.ts'
+import { CommandError } from './command.ts'
 import type { JournalReport } from './journal-thread.ts'
 
 /** Records of a chain whose loss an operator has accepted after a restore. */
@@ -25,6 +26,20 @@ export type AnchorSources = {
 }
 
 const at = (time: number) => new Date(time * 1000).toISOString()
+
+/** Without the copy nothing would be compared, which the operator must not take for a success. */
+function mustBeReadable(path: string): void {
+  try {
+    const file = openSync(path, 'r')
+    try {
+      readSync(file, Buffer.alloc(1))
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    throw new CommandError(`--anchor: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+  }
+}
 
 /** Collects all anchors from files and journals, and the faults of those files and journals. */
 export async function gatherAnchors({ key, ownFile, shippedFile, journals }: AnchorSources) {
@@ -73,8 +88,11 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
   }
 
   const older = ownFile && olderAnchorFile(ownFile)
-  for (const path of [older, ownFile, shippedFile])
-    if (path !== undefined && existsSync(path)) await takeFile(path)
+  for (const path of [older, ownFile]) if (path !== undefined && existsSync(path)) await takeFile(path)
+  if (shippedFile !== undefined) {
+    mustBeReadable(shippedFile)
+    await takeFile(shippedFile)
+  }
   const isOwnMissing = ownFile !== undefined && !existsSync(ownFile)
   for (const journal of journals) takeJournal(journal)
   return { index, faults, places, missingFile: isOwnMissing ? ownFile : undefined }

@@ -171,6 +171,12 @@ describe('SLUICE_ANCHOR', () => {
     const good = await runHere(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
     assert.equal(good.code, 0, good.stdout)
     assert.match(good.stdout, /^anchors: \d+ heads match \(shipped\.log: 1/m)
+    for (const unreadable of [join(newDirectory(), 'absent.log'), newDirectory()]) {
+      const args = ['verify', '--anchor', unreadable]
+      const refused = await runHere(args, { env: settingsOf({ ...ground, env }) })
+      assert.equal(refused.code, 1, refused.stdout)
+      assert.match(refused.stderr, /^sluice: --anchor: \S+ cannot be read \((ENOENT|EISDIR)\)\n$/)
+    }
     writeFileSync(copy, stdout.replace(/"seq":\d+/, '"seq":99'))
     const changed = await runHere(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
     assert.equal(changed.code, 65)
