@@ -49,7 +49,7 @@ export function createRotation(
       .filter(part => part !== '')
 
   /** Every process of the gateway has these secrets when it returns. */
-  async function useSecrets(secrets: readonly string[]): Promise<void> {
+  async function applySecrets(secrets: readonly string[]): Promise<void> {
     keyring.replace(secrets)
     await reloadSecret?.()
   }
@@ -60,7 +60,7 @@ export function createRotation(
       // Two secrets: an earlier rotation was interrupted. Finish it before starting another.
       const secrets = existing.length === 1 ? [newSecret(), ...existing] : existing
       if (secrets !== existing) writeSecretFile(dataDir, secrets)
-      await useSecrets(secrets)
+      await applySecrets(secrets)
     } else if (keyring.size() < 2) {
       throw new CommandError(
         'SLUICE_SECRET contains only one secret: start the gateway with SLUICE_SECRET=new,old, then run this command again',
@@ -71,7 +71,7 @@ export function createRotation(
       const [newest] = secretsInFile()
       if (newest) {
         writeSecretFile(dataDir, [newest])
-        await useSecrets([newest])
+        await applySecrets([newest])
       }
     }
     const next = isSecretInFile
