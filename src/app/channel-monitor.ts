@@ -16,7 +16,7 @@ const LOG_COOLDOWN_EVERY_MS = 30_000
 export type ChannelDecision = {
   readonly channelId: number
   /** Undefined: the whole channel. */
-  readonly keyPosition: number | undefined
+  readonly key: RoutedKey | undefined
   readonly status: 1 | 3
   readonly reason: string
 }
@@ -72,19 +72,19 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
 
   /** Saves a decision in the store, then updates every worker. */
   async function decide(decision: ChannelDecision): Promise<void> {
-    const { channelId, keyPosition, status, reason } = decision
+    const { channelId, key, status, reason } = decision
     try {
       if (!(await deps.saveDecision(decision))) return
       await deps.announce([`channel:${channelId}`])
       log.warn(
-        { channel_id: channelId, key_index: keyPosition, status, reason },
+        { channel_id: channelId, key_index: key?.index, status, reason },
         status === 3
           ? 'A channel or key was auto-disabled.'
           : 'A channel or key was enabled after a successful test.',
       )
       // Keys that are rejected at the same time do not know of each other's decision.
-      const isLastKey = status === 3 && keyPosition !== undefined && hasNoEnabledKey(deps.channel(channelId))
-      if (isLastKey) await decide({ ...decision, keyPosition: undefined })
+      const isLastKey = status === 3 && key !== undefined && hasNoEnabledKey(deps.channel(channelId))
+      if (isLastKey) await decide({ ...decision, key: undefined })
     } catch (error) {
       log.error({ err: error, channel_id: channelId }, 'The status of a channel could not be saved.')
     }
@@ -107,8 +107,7 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
     currentChannel: deps.channel,
     onCooldown: logCooldown,
     onChange: deps.shareHealth,
-    onDisable: ({ channelId, key, reason }) =>
-      void decide({ channelId, keyPosition: key?.index, status: 3, reason }),
+    onDisable: ({ channelId, key, reason }) => void decide({ channelId, key, status: 3, reason }),
   })
   const recovery = createRecovery<C>({
     nowMs: deps.nowMs,
@@ -116,7 +115,7 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
       // The positions of keys shift when one is deleted during the test.
       const current = key && deps.channel(channelId)?.keys.find(({ value }) => value === key.value)
       if (key && !current) return
-      void decide({ channelId, keyPosition: current?.index, status: 1, reason: '' })
+      void decide({ channelId, key: current, status: 1, reason: '' })
     },
   })
 
@@ -129,7 +128,7 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
       recovery.passed({ channel, key: result.key })
       await deps.announce([cooldownTarget(id, result.key)])
       deps.shareHealth({ channelId: id })
-      deps.shareHealth({ channelId: id, keyIndex: result.key.index })
+      deps.shareHealth({ channelId: id, keyIndex: result.key.index, keyId: result.key.id })
     }
     return result
   }
@@ -157,10 +156,11 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
       if (runsRecovery()) void recover()
     }, RECOVERY_EVERY_MS)
   timer?.unref()
-  /** The key at an index; undefined: the whole channel. Null: there is no such key any more. */
-  const keyAt = (channel: C, index: number | undefined) => {
-    if (index === undefined) return undefined
-    return channel.keys.find(key => key.index === index) ?? (channel.keys.length === 0 ? NO_KEY : null)
+  /** The key that an event is about; undefined: the whole channel. Null: there is no such key here. */
+  const keyOf = (channel: C, { keyIndex, keyId }: HealthEvent) => {
+    if (keyIndex === undefined) return undefined
+    const keys = channel.keys.length === 0 ? [NO_KEY] : channel.keys
+    return keys.find(key => (keyId === undefined ? key.index === keyIndex : key.id === keyId)) ?? null
   }
 
   return {
@@ -169,7 +169,7 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
     adoptHealth(events: readonly HealthEvent[]): void {
       for (const event of events) {
         const channel = deps.channel(event.channelId)
-        const key = channel && keyAt(channel, event.keyIndex)
+        const key = channel && keyOf(channel, event)
         if (channel && key !== null) health.adopt(event, { channel, ...(key && { key }) })
       }
     },

@@ -23,7 +23,7 @@ type HealthShareDeps = {
 
 type WaitingEvent = { readonly event: HealthEvent; readonly serial: number; readonly atMs: number }
 
-const nameOf = ({ channelId, keyIndex }: HealthEvent) => `${channelId}/${keyIndex ?? ''}`
+const nameOf = ({ channelId, keyId }: HealthEvent) => `${channelId}/${keyId ?? ''}`
 
 /** Events in batches that fit into a notification. Reasons are texts of providers, in any language. */
 function* batchesOf(events: readonly WaitingEvent[]): Generator<readonly WaitingEvent[]> {

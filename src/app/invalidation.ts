@@ -41,7 +41,7 @@ export type InvalidationDeps<C extends RoutedChannel> = Caches<C> & {
 }
 
 /** The target that a successful channel test announces, to end the cooldown of the channel and key. */
-export const cooldownTarget = (channelId: number, key: RoutedKey) => `cooldown:${channelId}:${key.index}`
+export const cooldownTarget = (channelId: number, key: RoutedKey) => `cooldown:${channelId}:${key.id}`
 
 /**
  * Cache invalidation by broadcast (ADR 5): a change in the store announces its targets, such as `token:7`. Every worker
@@ -76,9 +76,9 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
       health.prune(current.channel)
     },
     async cooldown(_ids, targets) {
-      for (const [, id, index] of targets.map(target => target.split(':'))) {
+      for (const [, id, keyId] of targets.map(target => target.split(':'))) {
         const channel = catalog.table().channel(Number(id))
-        const key = channel?.keys.find(other => other.index === Number(index)) ?? NO_KEY
+        const key = channel?.keys.find(other => other.id === Number(keyId)) ?? NO_KEY
         if (channel) health.endCooldown({ channel, key })
       }
     },

@@ -216,7 +216,7 @@ export async function buildRelay({
     channels: () => catalog.table().channels,
     channel: id => catalog.table().channel(id),
     testChannel: createChannelTest({ catalog, upstream, keys, nowMs: Date.now }),
-    saveDecision: decision => decideStatus(db, { ...decision, time: nowS() }),
+    saveDecision: ({ key, ...decision }) => decideStatus(db, { ...decision, keyId: key?.id, time: nowS() }),
     saveTest: (id, responseMs) => recordTest(db, id, { time: nowS(), responseMs }),
     announce: async (targets): Promise<void> => void (await invalidation.announce(targets)),
     shareHealth: event => healthShare.share(event),

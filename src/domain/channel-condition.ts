@@ -23,6 +23,8 @@ export type ChannelCondition = {
 export type HealthEvent = {
   readonly channelId: number
   readonly keyIndex?: number
+  /** Names the key if its index differs on another node, which has applied a deletion already. Absent from older versions. */
+  readonly keyId?: number
   readonly cooldown?: {
     readonly forMs: number
     readonly reason: string

@@ -99,7 +99,7 @@ const hasCooledDown = ({ serial }: Cooldown) => serial > 0
 
 const eventOf = ({ channel, key }: FailedTarget, cooldown: Cooldown, forMs: number): HealthEvent => ({
   channelId: channel.id,
-  ...(key && { keyIndex: key.index }),
+  ...(key && { keyIndex: key.index, keyId: key.id }),
   cooldown: { forMs, reason: cooldown.reason, strikes: cooldown.strikes, cooldowns: cooldown.cooldowns },
 })
 
@@ -162,7 +162,7 @@ export function createHealth(deps: {
     if (ofKey && !isOutdated(ofKey, attempt)) {
       book.forgetKey(id, key.value)
       if (hasCooledDown(ofKey) && !isVariant(channel))
-        deps.onChange?.({ channelId: channel.id, keyIndex: key.index })
+        deps.onChange?.({ channelId: channel.id, keyIndex: key.index, keyId: key.id })
     }
   }
 

@@ -5,10 +5,17 @@ import { KEY_STATUS } from '../domain/channel-key.ts'
 import { type Pool, poolOf } from './draw.ts'
 import type { RateLimits } from './meter.ts'
 
-export type RoutedKey = { readonly index: number; readonly value: string; readonly status: 1 | 2 | 3 }
+export type RoutedKey = {
+  /** In the store. A key that replaces another has an id of its own. */
+  readonly id: number
+  /** The position among the keys of the channel, which shifts when one before it is deleted. */
+  readonly index: number
+  readonly value: string
+  readonly status: 1 | 2 | 3
+}
 
 /** The key of a channel without keys. */
-export const NO_KEY: RoutedKey = { index: 0, value: '', status: KEY_STATUS.enabled }
+export const NO_KEY: RoutedKey = { id: 0, index: 0, value: '', status: KEY_STATUS.enabled }
 
 /** The part of a channel that routing needs. */
 export type RoutedChannel = {

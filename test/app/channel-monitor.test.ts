@@ -46,22 +46,23 @@ function openCareOf(
 ) {
   let nowMs = 1_000_000
   const decisions: ChannelDecision[] = []
+  const events: HealthEvent[] = []
   const monitor = createChannelMonitor<RoutedChannel>({
     channels: () => [state.channel],
     channel: () => state.channel,
     testChannel: async (id, { key }) => ({ id, isGood: isGood(key), key }) as unknown as KeyTestResult,
     async saveDecision(decision) {
-      const { keyPosition, status } = decision
+      const { key: decided, status } = decision
       const { channel } = state
-      const keys = channel.keys.map(key => (key.index === keyPosition ? { ...key, status } : key))
-      if (keyPosition === undefined && channel.status === status) return false
-      state.channel = keyPosition === undefined ? { ...channel, status } : { ...channel, keys }
+      const keys = channel.keys.map(key => (key.id === decided?.id ? { ...key, status } : key))
+      if (decided === undefined && channel.status === status) return false
+      state.channel = decided === undefined ? { ...channel, status } : { ...channel, keys }
       decisions.push(decision)
       return true
     },
     saveTest: async () => {},
     announce: async (): Promise<void> => monitor.health.prune(() => state.channel),
-    shareHealth() {},
+    shareHealth: event => void events.push(event),
     runsRecovery: undefined,
     nowMs: () => nowMs,
     log: { warn() {}, error() {} },
@@ -69,7 +70,7 @@ function openCareOf(
   const pass = (ms: number) => {
     nowMs += ms
   }
-  return { monitor, decisions, pass }
+  return { monitor, decisions, events, pass }
 }
 
 describe('the channel monitor', () => {
@@ -88,6 +89,25 @@ describe('the channel monitor', () => {
     there.monitor.health.begin({ channel, key: there.key }).end({ kind: 'ok' })
     here.monitor.adoptHealth(there.events)
     assert.deepEqual(here.monitor.conditions(), [])
+  })
+
+  it('adopts nothing for another key, if a key before it was deleted here while another node sent its cooldown', () => {
+    const keyAt = (index: number, id: number): RoutedKey => ({ id, index, value: `key ${id}`, status: 1 })
+    const channelOf = (keys: RoutedKey[]) =>
+      ({ id: 4, status: 1, keys, autoBan: true }) as unknown as RoutedChannel
+    const state = { channel: channelOf([keyAt(0, 71), keyAt(1, 72), keyAt(2, 73)]) }
+    const { monitor, events } = openCareOf(state)
+    for (const [index, forMs] of [10_000, 20_000].entries())
+      monitor.health
+        .begin({ channel: state.channel, key: state.channel.keys[index] as RoutedKey })
+        .end({ kind: '429', retryAfterMs: forMs, detail: 'slow down' })
+    const there = openCareOf({ channel: channelOf([keyAt(0, 72), keyAt(1, 73)]) })
+    there.monitor.adoptHealth(events)
+    const [condition] = there.monitor.conditions()
+    assert.deepEqual(
+      condition?.keys.map(({ index, againInMs }) => [index, againInMs]),
+      [[0, 20_000]],
+    )
   })
 
   it('lists enabled channels that are not ready, and counts them as cooling down', () => {
@@ -114,13 +134,16 @@ describe('the channel monitor', () => {
       state.nowMs += afterMs
       monitor.health.begin({ channel, key }).end({ kind: 'auth', detail: '401 bad_key: No.' })
     }
-    assert.deepEqual(decisions, [
-      { channelId: 4, keyPosition: undefined, status: 3, reason: '401 bad_key: No.' },
-    ])
+    assert.deepEqual(decisions, [{ channelId: 4, key: undefined, status: 3, reason: '401 bad_key: No.' }])
   })
 
   it('disables a channel whose last keys are rejected at the same time', async () => {
-    const keys: RoutedKey[] = [1, 2].map(number => ({ index: number - 1, value: `key ${number}`, status: 1 }))
+    const keys: RoutedKey[] = [1, 2].map(number => ({
+      id: number,
+      index: number - 1,
+      value: `key ${number}`,
+      status: 1,
+    }))
     const state = { channel: { id: 4, status: 1, keys, autoBan: true } as unknown as RoutedChannel }
     const { monitor, decisions, pass } = openCareOf(state)
     const begin = () => keys.map(key => monitor.health.begin({ channel: state.channel, key }))
@@ -136,15 +159,21 @@ describe('the channel monitor', () => {
     }
     const decision = { channelId: 4, status: 3, reason: '401' }
     assert.deepEqual(decisions, [
-      { ...decision, keyPosition: 0 },
-      { ...decision, keyPosition: 1 },
-      { ...decision, keyPosition: undefined },
+      { ...decision, key: keys[0] },
+      { ...decision, key: keys[1] },
+      { ...decision, key: undefined },
     ])
     assert.equal(state.channel.status, 3)
   })
 
   it('disables the rejected key, also if keys before it were deleted while the request ran', async () => {
-    const keyAt = (index: number, value: string): RoutedKey => ({ index, value, status: 1 })
+    const IDS: Record<string, number> = { old: 71, bad: 72, good: 73 }
+    const keyAt = (index: number, value: string): RoutedKey => ({
+      id: IDS[value] ?? 0,
+      index,
+      value,
+      status: 1,
+    })
     const channelOf = (keys: RoutedKey[]) =>
       ({ id: 4, status: 1, keys, autoBan: true }) as unknown as RoutedChannel
     const state = { channel: channelOf([keyAt(0, 'old'), keyAt(1, 'bad'), keyAt(2, 'good')]) }
@@ -159,12 +188,12 @@ describe('the channel monitor', () => {
     state.channel = channelOf([keyAt(0, 'bad'), keyAt(1, 'good')])
     last.end({ kind: 'auth', detail: '401' })
     await new Promise(setImmediate)
-    assert.deepEqual(decisions, [{ channelId: 4, keyPosition: 0, status: 3, reason: '401' }])
+    assert.deepEqual(decisions, [{ channelId: 4, key: keyAt(0, 'bad'), status: 3, reason: '401' }])
   })
 
   for (const before of [['bad'], ['bad', 'good']])
     it(`disables nothing if the rejected key, one of ${before.length}, was replaced while the request ran`, async () => {
-      const keys: RoutedKey[] = before.map((value, index) => ({ index, value, status: 1 }))
+      const keys: RoutedKey[] = before.map((value, index) => ({ id: index + 71, index, value, status: 1 }))
       const state = { channel: { id: 4, status: 1, keys, autoBan: true } as unknown as RoutedChannel }
       const { monitor, decisions, pass } = openCareOf(state)
       const [bad] = keys as [RoutedKey]
@@ -175,14 +204,20 @@ describe('the channel monitor', () => {
       }
       pass(60_000)
       const last = begin()
-      state.channel = { ...state.channel, keys: [{ index: 0, value: 'new', status: 1 }] }
+      state.channel = { ...state.channel, keys: [{ id: 80, index: 0, value: 'new', status: 1 }] }
       last.end({ kind: 'auth', detail: '401' })
       await new Promise(setImmediate)
       assert.deepEqual(decisions, [])
     })
 
   it('enables the tested key, also if keys before it were deleted during the test', async () => {
-    const keyAt = (index: number, value: string): RoutedKey => ({ index, value, status: 3 })
+    const IDS: Record<string, number> = { old: 71, good: 72, bad: 73 }
+    const keyAt = (index: number, value: string): RoutedKey => ({
+      id: IDS[value] ?? 0,
+      index,
+      value,
+      status: 3,
+    })
     const channelOf = (keys: RoutedKey[]) =>
       ({ id: 4, status: 1, keys, autoBan: true }) as unknown as RoutedChannel
     const state = { channel: channelOf([keyAt(0, 'old'), keyAt(1, 'good'), keyAt(2, 'bad')]) }
@@ -194,13 +229,13 @@ describe('the channel monitor', () => {
     pass(5 * MINUTE)
     await monitor.recover()
     await new Promise(setImmediate)
-    assert.deepEqual(decisions, [{ channelId: 4, keyPosition: 0, status: 1, reason: '' }])
+    assert.deepEqual(decisions, [{ channelId: 4, key: keyAt(0, 'good'), status: 1, reason: '' }])
   })
 
   it('ends the cooldown on every worker after a successful test', async () => {
     const { monitor, announcements } = openCare()
     await monitor.test(4)
-    assert.deepEqual(announcements, ['test of 4: 12 ms', `cooldown:4:${NO_KEY.index}`])
+    assert.deepEqual(announcements, ['test of 4: 12 ms', `cooldown:4:${NO_KEY.id}`])
   })
 
   it('announces nothing after a failed test', async () => {
@@ -220,7 +255,7 @@ describe('the channel monitor', () => {
     // The decision is saved beside the test, not before its result is returned.
     await new Promise(setImmediate)
     assert.deepEqual(tests, [4])
-    assert.deepEqual(decisions, [{ channelId: 4, keyPosition: undefined, status: 1, reason: '' }])
+    assert.deepEqual(decisions, [{ channelId: 4, key: undefined, status: 1, reason: '' }])
     assert.deepEqual(announcements, ['channel:4'])
   })
 

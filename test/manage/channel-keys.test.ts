@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { isMasked, keyFault, readKeys } from '../../src/domain/channel-key.ts'
+import { decideStatus } from '../../src/store/records/channel-status.ts'
 import { oneEngine } from '../support/engines.ts'
 import { type Gateway, suiteGateway } from '../support/gateway.ts'
 
@@ -82,6 +83,29 @@ for (const engine of oneEngine('postgres')) {
       assert.equal((await get(id)).channel_info.is_multi_key, true)
       const single = await make(1)
       assert.equal((await api('DELETE', `/api/channel/${single.id}/keys/0`)).status, 409)
+    })
+
+    it('are disabled by the gateway under their own name, also if a node does not know yet that one was deleted', async () => {
+      const { id, keys } = await make(3)
+      const rows = await gateway.db
+        .selectFrom('channel_keys')
+        .select(['id', 'position'])
+        .where('channel_id', '=', id)
+        .orderBy('position')
+        .execute()
+      assert.equal((await api('DELETE', `/api/channel/${id}/keys/0`)).status, 200)
+      const decision = { channelId: id, status: 3, reason: '401', time: 77 } as const
+      assert.equal(await decideStatus(gateway.db, { ...decision, keyId: rows[1]?.id }), true)
+      assert.equal(await decideStatus(gateway.db, { ...decision, keyId: rows[0]?.id }), false)
+      const channel = await get(id)
+      assert.deepEqual(
+        channel.keys.map(({ status }: { status: number }) => status),
+        [3, 1],
+      )
+      assert.equal(await revealed(id), keys.slice(1).join('\n'))
+      const [audited] = (await api('GET', `/api/audit/?target=channel:${id}&action=channel.disable`)).body
+        .data.items
+      assert.deepEqual(audited.after, { status: 3, reason: '401', key: 0 })
     })
 
     it('are listed by page in the form of existing clients', async () => {

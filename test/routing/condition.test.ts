@@ -6,7 +6,7 @@ import { createHealth } from '../../src/routing/health.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from '../../src/routing/table.ts'
 
 const keyed = (...statuses: readonly RoutedKey['status'][]): RoutedKey[] =>
-  statuses.map((status, index) => ({ index, value: `key-${index}`, status }))
+  statuses.map((status, index) => ({ id: index, index, value: `key-${index}`, status }))
 
 function openChannel(keys: readonly RoutedKey[]) {
   const health = createHealth({ nowMs: () => 1_000_000, onDisable: () => undefined })

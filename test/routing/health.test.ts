@@ -7,7 +7,7 @@ import { createTable, NO_KEY, type RoutedChannel, type RoutedKey } from '../../s
 import { fc } from '../support/properties.ts'
 
 const keyed = (...statuses: readonly RoutedKey['status'][]): RoutedKey[] =>
-  statuses.map((status, index) => ({ index, value: `key-${index}`, status }))
+  statuses.map((status, index) => ({ id: index, index, value: `key-${index}`, status }))
 
 const channel = (id: number, given: Partial<RoutedChannel> = {}): RoutedChannel => ({
   id,
@@ -241,7 +241,7 @@ describe('a key', () => {
 
   it('that was replaced has no history, also at the same position', () => {
     const w = failing([REFUSED])
-    const replaced = channel(1, { keys: [{ index: 0, value: 'new', status: 1 }] })
+    const replaced = channel(1, { keys: [{ id: 80, index: 0, value: 'new', status: 1 }] })
     assert.equal(w.keyOf(replaced).state, 'ready')
     w.health.prune(() => replaced)
     assert.equal(w.health.size(), 0)
@@ -251,7 +251,7 @@ describe('a key', () => {
     const several = channel(1, { keys: keyed(1, 1) })
     const w = world()
     w.attempt(several, REFUSED, 1)
-    const moved = channel(1, { keys: [{ index: 0, value: 'key-1', status: 1 }] })
+    const moved = channel(1, { keys: [{ id: 1, index: 0, value: 'key-1', status: 1 }] })
     w.health.prune(() => moved)
     assert.equal(w.keyOf(moved, 0).state, 'resting')
   })

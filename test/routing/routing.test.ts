@@ -13,7 +13,7 @@ import {
 import { fc } from '../support/properties.ts'
 
 const keyed = (...statuses: readonly RoutedKey['status'][]): RoutedKey[] =>
-  statuses.map((status, index) => ({ index, value: `key-${index}`, status }))
+  statuses.map((status, index) => ({ id: index, index, value: `key-${index}`, status }))
 
 const channel = (id: number, given: Partial<RoutedChannel> = {}): RoutedChannel => ({
   id,
@@ -403,7 +403,9 @@ describe('a channel iteration', () => {
     const other = channels[1]
     assert.ok(other)
     for (let times = 0; times < 5; times += 1)
-      health.begin({ channel: other, key: { index: 0, value: 'key-0', status: 1 } }).end({ kind: '5xx' })
+      health
+        .begin({ channel: other, key: { id: 0, index: 0, value: 'key-0', status: 1 } })
+        .end({ kind: '5xx' })
     assert.equal(cursor.next()?.channel.id, 3)
     assert.equal(cursor.next(), undefined)
   })
@@ -536,7 +538,7 @@ describe('every plan', () => {
         for (const [index, { failures }] of given.entries())
           for (let times = 0; times < failures; times += 1)
             health
-              .begin({ channel: channel(index), key: { index: 0, value: '', status: 1 } })
+              .begin({ channel: channel(index), key: { id: 0, index: 0, value: '', status: 1 } })
               .end({ kind: '5xx' })
         const isFree = (each: RoutedChannel) => !given[each.id]?.isFull
         const { steps, passedOver } = plan({

@@ -139,7 +139,6 @@ async function createHistory(
   const reason = 'The provider could not be reached repeatedly.'
   await decideStatus(store.db, {
     channelId: broken.id,
-    keyPosition: undefined,
     status: 3,
     reason,
     time: Math.floor(nowMs / 1000),

@@ -146,7 +146,7 @@ export function createCatalogSource(deps: Deps): CatalogSource {
     return rows.flatMap(({ id, position, sealed, status }) => {
       try {
         const value = keyring.open(sealed, { table: 'channel_keys', row: id, field: 'key' })
-        return [{ index: position, value, status: status as RoutedKey['status'] }]
+        return [{ id, index: position, value, status: status as RoutedKey['status'] }]
       } catch (error) {
         onUnreadable(channelId, error as Error)
         return []

@@ -5,7 +5,7 @@ import { appendSystemAudit } from './audit.ts'
 type GatewayDecision = {
   readonly channelId: number
   /** Undefined: the whole channel. */
-  readonly keyPosition?: number | undefined
+  readonly keyId?: number | undefined
   readonly status: 1 | 3
   readonly reason: string
   readonly time: number
@@ -13,28 +13,32 @@ type GatewayDecision = {
 
 /** Writes the decision. False if it was not written, because an administrator has changed the status. */
 export async function decideStatus(db: Db, decision: GatewayDecision): Promise<boolean> {
-  const { channelId, keyPosition, status, reason, time } = decision
+  const { channelId, keyId, status, reason, time } = decision
   return transact(db, async trx => {
-    const update =
-      keyPosition === undefined
-        ? trx
+    const before = status === 3 ? 1 : 3
+    const changed =
+      keyId === undefined
+        ? await trx
             .updateTable('channels')
             .set({ status, status_reason: reason })
             .where('id', '=', channelId)
-            .where('status', '=', status === 3 ? 1 : 3)
-        : trx
+            .where('status', '=', before)
+            .returning('id')
+            .executeTakeFirst()
+        : await trx
             .updateTable('channel_keys')
             .set({ status, reason, disabled_time: status === 3 ? time : 0 })
             .where('channel_id', '=', channelId)
-            .where('position', '=', keyPosition)
-            .where('status', '=', status === 3 ? 1 : 3)
-    const { numUpdatedRows } = await update.executeTakeFirst()
-    if (numUpdatedRows === 0n) return false
+            .where('id', '=', keyId)
+            .where('status', '=', before)
+            .returning('position')
+            .executeTakeFirst()
+    if (!changed) return false
     await appendSystemAudit(trx, {
       time,
       action: status === 3 ? 'channel.disable' : 'channel.recover',
       target: `channel:${channelId}`,
-      after: { status, reason, ...(keyPosition === undefined ? {} : { key: keyPosition }) },
+      after: { status, reason, ...('position' in changed && { key: changed.position }) },
     })
     return true
   })
