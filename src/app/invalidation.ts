@@ -83,6 +83,8 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
       }
     },
     alias: () => catalog.refreshAliases(),
+    // One audit record for many new channels. Of other new rows nothing is cached.
+    import: () => catalog.refreshAllChannels(),
     async canary() {
       await catalog.refreshCanaries()
       health.prune(catalog.table().channel)

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
@@ -95,6 +97,24 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
     await made.must(b.server.api('PUT', '/api/channel/', { id: channels[0], status: 1 }))
     await made.must(b.server.api('POST', '/api/alias/', { name: 'another-name', target: model }))
     for (const member of fleet.members) assert.equal((await chat(member, key, 'another-name')).status, 200)
+  })
+
+  it('serve the channels of an import when the command ends', async () => {
+    const config = join(newDirectory(), 'config.yaml')
+    writeFileSync(
+      config,
+      `model_list:\n  - {model_name: imported, litellm_params: {model: openai/sim-words-4, api_base: ${simulator?.url}/v1, api_key: k}}\n`,
+    )
+    const { code, stderr } = await runHere(['import', 'litellm', '--config', config], {
+      env: settingsOf({ dataDir: a.dataDir, databaseUrl: fleet.databaseUrl }),
+    })
+    assert.equal(code, 0, stderr)
+    await made.must(a.server.api('POST', '/api/price/', { model: 'imported', per_call: 0.01 }))
+    const { key } = await made.newToken({ unlimited_quota: true })
+    for (const member of fleet.members) {
+      const { status, text } = await chat(member, key, 'imported')
+      assert.equal(status, 200, text)
+    }
   })
 
   it('respond with 202 while a node is cut off, which fences itself and catches up when it is back', async () => {
