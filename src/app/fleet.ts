@@ -6,6 +6,7 @@ import type { FleetClock, NodeRecord } from '../fleet/fleet.ts'
 import { createFleetNode, type FleetNodeStore, type FleetNotice } from '../fleet/fleet-node.ts'
 import type { FleetLock } from '../fleet/locks.ts'
 import { version } from '../host/version.ts'
+import type { Keyring } from '../identity/keyring.ts'
 import { RetiredNodeError } from '../store/books/books.ts'
 import { chainKeyOf } from '../store/books/chain-key.ts'
 import { type Listener, openListener } from '../store/engine/listener.ts'
@@ -74,6 +75,7 @@ type FleetDeps = {
   readonly peers: Peers
   /** Counts the starts of this node. */
   readonly epoch: number
+  readonly keyring: Keyring
 }
 
 export const fleetClock: FleetClock = {
@@ -93,7 +95,7 @@ export const fleetClock: FleetClock = {
     }),
 }
 
-function identityOf({ config, peers, epoch }: FleetDeps): NodeIdentity {
+function identityOf({ config, peers, epoch, keyring }: FleetDeps): NodeIdentity {
   const { assignment, isAlone } = peers
   const { nodeId, machine, slot } = assignment
   return {
@@ -104,6 +106,7 @@ function identityOf({ config, peers, epoch }: FleetDeps): NodeIdentity {
     version,
     fenceMs: config.fenceS * 1_000,
     epoch,
+    secretIds: keyring.secretIds(),
   }
 }
 

@@ -161,7 +161,7 @@ export async function buildRelay({
   })
   const { ledger } = node
   // Before the first read into a cache: later changes wait for this node.
-  const fleet = await joinNodes({ config, log, store, peers, epoch: ledger.epoch })
+  const fleet = await joinNodes({ config, log, store, peers, keyring, epoch: ledger.epoch })
   // The price table is built on first use, in 20 ms: build it soon, so that it delays neither the start nor a later request.
   setTimeout(shippedModels, PRICE_TABLE_MS).unref()
   const findStoredCaller = findCaller({ db, digest })

@@ -1,6 +1,9 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
 import { lockSealedTables, sealedUnderOlder } from '../store/engine/sealed.ts'
 import { type Db, type Trx, transact } from '../store/engine/store.ts'
+import { secretsOfOthers } from '../store/records/nodes.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 
 const BATCH = 200
@@ -48,6 +51,22 @@ export function createRotation(
       .map(part => part.trim())
       .filter(part => part !== '')
 
+  /** A node that does not have the new secret could read no provider key any more, and would encrypt new ones with the old secret. */
+  async function refuseOtherNodes(): Promise<void> {
+    if (engine === 'sqlite') return
+    const nodes = join(dataDir, 'nodes')
+    const others = await secretsOfOthers(db, existsSync(nodes) ? readdirSync(nodes) : [])
+    const [newest = ''] = keyring.secretIds()
+    const lacking = others.filter(({ secretIds }) => isSecretInFile || !secretIds.includes(newest))
+    if (lacking.length === 0) return
+    const ids = lacking.map(({ nodeId }) => nodeId).join(', ')
+    throw new CommandError(
+      isSecretInFile
+        ? `other nodes use this database and would not know a new secret in SLUICE_DATA/secret: ${ids}. Stop them, or set SLUICE_SECRET on all machines (docs/operating/fleet.md: The master secret). Retire nodes that will not return`
+        : `these nodes do not have the new secret: ${ids}. Start them with SLUICE_SECRET=new,old, then run this command again. Retire nodes that will not return`,
+    )
+  }
+
   /** Every process of the gateway has these secrets when it returns. */
   async function applySecrets(secrets: readonly string[]): Promise<void> {
     keyring.replace(secrets)
@@ -55,6 +74,7 @@ export function createRotation(
   }
 
   return async function rotateSecret(): Promise<Report> {
+    await refuseOtherNodes()
     if (isSecretInFile) {
       const existing = secretsInFile()
       // Two secrets: an earlier rotation was interrupted. Finish it before starting another.

@@ -72,6 +72,8 @@ export function createKeyring(initial: readonly string[]) {
     /** The prefix of texts sealed with the newest secret; all others are due for rotation. */
     newestPrefix: () => `v1.${ring.newest.kid}.`,
     size: () => ring.byId.size,
+    /** Newest first. They do not show the secrets. */
+    secretIds: () => [...ring.byId.keys()],
     /** Replaces all secrets at once, when a rotation adds or retires one. */
     replace(secrets: readonly string[]): void {
       ring = ringOf(secrets)

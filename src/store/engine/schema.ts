@@ -339,6 +339,8 @@ type NodeHeartbeatsTable = {
   /** The node's caches reflect all changes up to this sequence number of the audit chain. */
   applied: number
   in_flight: number
+  /** The master secrets of the node, newest first, separated by commas. Empty: a node of an older version. */
+  secret_ids: Generated<string>
 }
 
 /** The shares of all machines in the limits of a token, user or channel, as JSON (docs/adr/0024-shares-of-rate-limits.md). */

@@ -24,6 +24,7 @@ import { partitions } from '../migrations/0022-partitions.ts'
 import { canaries } from '../migrations/0024-canaries.ts'
 import { channelSettingSecrets } from '../migrations/0025-channel-setting-secrets.ts'
 import { bodyPages } from '../migrations/0026-body-pages.ts'
+import { nodeSecrets } from '../migrations/0027-node-secrets.ts'
 import { createPing, createPool, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
@@ -71,6 +72,7 @@ export const MIGRATIONS = {
   '0024-canaries': canaries,
   '0025-channel-setting-secrets': channelSettingSecrets,
   '0026-body-pages': bodyPages,
+  '0027-node-secrets': nodeSecrets,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 /**

@@ -16,6 +16,8 @@ export type NodeIdentity = {
   readonly fenceMs: number
   /** Counts the starts of the node. */
   readonly epoch: number
+  /** The ids of its master secrets. */
+  readonly secretIds: readonly string[]
 }
 
 /** A node as its row describes it. */
@@ -51,21 +53,21 @@ const POSITION = sql<number>`(select seq from chains where name = ${AUDIT_CHAIN}
  * embedded store has nodes of one machine only, so rows of earlier starts are deleted.
  */
 export async function joinFleet(db: Db, engine: Engine, identity: NodeIdentity): Promise<number | undefined> {
-  const { nodeId, machine, name, address, version, fenceMs, epoch } = identity
+  const { nodeId, machine, name, address, version, fenceMs, epoch, secretIds } = identity
   if (engine === 'sqlite')
     await db
       .deleteFrom('node_heartbeats')
       .where('machine', '<>', machine)
       .where('state', '<>', 'retired')
       .execute()
-  const columns = sql`node_id, machine, name, address, version, fence_ms, state, in_flight, beat_ms, applied`
+  const columns = sql`node_id, machine, name, address, version, fence_ms, state, in_flight, beat_ms, applied, secret_ids`
   const { rows } = await sql<{ applied: number }>`
     insert into node_heartbeats (${columns})
-    select ${nodeId}, ${machine}, ${name}, ${address}, ${version}, ${sql.lit(fenceMs)}, 'up', 0, ${nowMsOf(engine)}, ${POSITION}
+    select ${nodeId}, ${machine}, ${name}, ${address}, ${version}, ${sql.lit(fenceMs)}, 'up', 0, ${nowMsOf(engine)}, ${POSITION}, ${secretIds.join()}
     where not exists (select 1 from nodes where id = ${nodeId} and (epoch > ${epoch} or epoch < 0))
     on conflict (node_id) do update set machine = excluded.machine, name = excluded.name, address = excluded.address,
       version = excluded.version, fence_ms = excluded.fence_ms, state = excluded.state, in_flight = excluded.in_flight,
-      beat_ms = excluded.beat_ms, applied = excluded.applied
+      beat_ms = excluded.beat_ms, applied = excluded.applied, secret_ids = excluded.secret_ids
     where node_heartbeats.state <> 'retired'
     returning applied`.execute(db)
   return rows[0]?.applied
@@ -165,6 +167,19 @@ export async function hasOtherMachines(db: Db, machine: string): Promise<boolean
     .limit(1)
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** The nodes besides these that are not retired, with the ids of their master secrets. */
+export async function secretsOfOthers(db: Db, nodeIds: readonly string[]) {
+  const rows = await db
+    .selectFrom('node_heartbeats')
+    .select(['node_id', 'secret_ids'])
+    .where('state', '<>', 'retired')
+    .orderBy('node_id')
+    .execute()
+  return rows
+    .filter(({ node_id }) => !nodeIds.includes(node_id))
+    .map(({ node_id, secret_ids }) => ({ nodeId: node_id, secretIds: secret_ids.split(',') }))
 }
 
 /** The leases of these nodes on these accounts, always in the same order. */
