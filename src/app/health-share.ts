@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { HealthEvent } from '../domain/channel-condition.ts'
 import { systemTimers, type Timers } from '../host/timers.ts'
 
@@ -10,6 +11,8 @@ const RETRY_AFTER_MS = 200
 const MAX_RETRY_AFTER_MS = 5_000
 /** Afterwards they are not sent again. A node that starts asks the others for what they know. */
 const MAX_AGE_MS = 300_000
+/** The ids of events of others are forgotten when they are certainly not sent again. */
+const FORGET_AFTER_MS = 2 * MAX_AGE_MS
 /** More are dropped: a provider that fails with all channels at once is noticed by every node. */
 const MAX_WAITING = 500
 
@@ -63,15 +66,20 @@ export function createHealthShare({
   let waiting = new Map<string, WaitingEvent>()
   let serial = 0
   let isClosed = false
-  /** The serial number of the last event of each channel and key: an older one is not sent again. */
-  const latest = new Map<string, number>()
+  /** Of this process: another one numbers its events anew. */
+  const origin = randomUUID().slice(0, 8)
+  /** The last event of each channel and key: an older one is not sent again. */
+  const latest = new Map<string, { readonly serial: number; readonly isCooldown: boolean }>()
+  /** The ids of events of others, and when they arrived. */
+  const arrivals = new Map<string, number>()
   /** Cancels the timer of the next flush. */
   let cancelFlush: (() => void) | undefined
 
   function isNeeded({ event, serial: own, atMs }: WaitingEvent): boolean {
     const ageMs = monotonicMs() - atMs
     return (
-      latest.get(nameOf(event)) === own && ageMs < Math.min(event.cooldown?.forMs ?? MAX_AGE_MS, MAX_AGE_MS)
+      latest.get(nameOf(event))?.serial === own &&
+      ageMs < Math.min(event.cooldown?.forMs ?? MAX_AGE_MS, MAX_AGE_MS)
     )
   }
 
@@ -97,14 +105,38 @@ export function createHealthShare({
     for (const batch of batchesOf(events)) void sendOrRetry(batch)
   }
 
+  function isUnseen({ id }: HealthEvent): boolean {
+    if (id === undefined) return true
+    if (arrivals.has(id)) return false
+    arrivals.set(id, monotonicMs())
+    return true
+  }
+
   return {
+    /**
+     * The events of another node that did not arrive before. A node repeats them until the last node has received them, and a
+     * cooldown may have ended meanwhile.
+     */
+    unseen(events: readonly HealthEvent[]): readonly HealthEvent[] {
+      for (const [id, atMs] of arrivals) {
+        if (monotonicMs() - atMs < FORGET_AFTER_MS) break
+        arrivals.delete(id)
+      }
+      const fresh = events.filter(isUnseen)
+      for (const event of fresh) {
+        const name = nameOf(event)
+        // What this node has sent is over.
+        if (latest.get(name)?.isCooldown === (event.cooldown === undefined)) latest.delete(name)
+      }
+      return fresh
+    },
     share(event: HealthEvent): void {
       if (waiting.size >= MAX_WAITING) return
       const name = nameOf(event)
-      latest.set(name, ++serial)
+      latest.set(name, { serial: ++serial, isCooldown: event.cooldown !== undefined })
       // Deleted first, so that events are sent in the order of their last change.
       waiting.delete(name)
-      waiting.set(name, { event, serial, atMs: monotonicMs() })
+      waiting.set(name, { event: { ...event, id: `${origin}.${serial}` }, serial, atMs: monotonicMs() })
       cancelFlush ??= timers.after(FLUSH_AFTER_MS, flush)
     },
     close(): void {

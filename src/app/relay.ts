@@ -237,7 +237,7 @@ export async function buildRelay({
       logFailure(error, 'The state of channels could not be sent to the other nodes.', 'warn'),
   })
   const healthProcedures = {
-    health: async (events: readonly HealthEvent[]) => monitor.adoptHealth(events),
+    health: async (events: readonly HealthEvent[]) => monitor.adoptHealth(healthShare.unseen(events)),
     reportHealth: async () => {
       for (const event of monitor.cooldowns()) healthShare.share(event)
     },

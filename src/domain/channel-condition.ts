@@ -25,6 +25,8 @@ export type HealthEvent = {
   readonly keyIndex?: number
   /** Names the key if its index differs on another node, which has applied a deletion already. Absent from older versions. */
   readonly keyId?: number
+  /** The same for every repetition of the event. Absent from older versions. */
+  readonly id?: string
   readonly cooldown?: {
     readonly forMs: number
     readonly reason: string

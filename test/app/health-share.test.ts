@@ -29,6 +29,29 @@ describe('the health of channels that is sent to other nodes', () => {
     share.close()
   })
 
+  it('is taken over once, however often it is sent, and again if it has changed', async () => {
+    const batches: (readonly HealthEvent[])[] = []
+    const origin = () =>
+      createHealthShare({
+        send: async events => {
+          batches.push(events)
+          return true
+        },
+        onFailure: assert.fail,
+      })
+    const [one, restarted, receiver] = [origin(), origin(), origin()]
+    const event = { channelId: 1, cooldown: { forMs: 1_000, reason: '429', strikes: 1, cooldowns: 1 } }
+    for (const [count, share] of [one, one, restarted].entries()) {
+      share.share(event)
+      await until('the event to be sent', () => (batches.length > count ? true : undefined))
+    }
+    const fresh = [...batches, ...batches].map(batch => receiver.unseen(batch).length)
+    assert.deepEqual(fresh, [1, 1, 1, 0, 0, 0])
+    // From a node of an older version.
+    assert.deepEqual([receiver.unseen([event]), receiver.unseen([event])], [[event], [event]])
+    for (const share of [one, restarted, receiver]) share.close()
+  })
+
   it('is sent again until all nodes have received it, for the rest of a cooldown, and not if it has changed', async () => {
     const events: HealthEvent[] = []
     const timers: { readonly ms: number; run(): void }[] = []

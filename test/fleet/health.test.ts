@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { type FleetMember, startFleet, type TestFleet } from '../support/fleet.ts'
 import { until } from '../support/process.ts'
@@ -12,7 +13,7 @@ describe('the health of channels on several machines (docs/reference/routing.md:
 
   before(async () => {
     simulator = await startSimulator()
-    fleet = await startFleet(2, { SLUICE_WORKERS: '2' })
+    fleet = await startFleet(2, { SLUICE_WORKERS: '2', SLUICE_FENCE_S: '5' })
     made = createFurnisher((fleet.members[0] as FleetMember).server.api, simulator.url)
   })
   after(async () => {
@@ -64,5 +65,29 @@ describe('the health of channels on several machines (docs/reference/routing.md:
       await until('the end of the cooldown', async () =>
         (await explain(member, model)).steps.length === 2 ? true : undefined,
       )
+  })
+
+  it('stays as it is known now, while reports to a node that has crashed are repeated', async () => {
+    const [a, b] = fleet.members as [FleetMember, FleetMember]
+    await (await fleet.startMember()).server.kill()
+    const { model, channels } = await made.serve(['sim-status-429-retry-200', 'sim-words-2'])
+    const { key } = await made.newToken({ unlimited_quota: true })
+    assert.equal((await chat(a, key, model)).status, 200)
+    await until('the cooldown to be known', async () =>
+      (await explain(b, model)).steps.length === 1 ? true : undefined,
+    )
+    await made.must(
+      b.server.api('PUT', '/api/channel/', { id: channels[0], model_mapping: { [model]: 'sim-words-2' } }),
+    )
+    const tested = await b.server.api('GET', `/api/channel/test/${channels[0]}?model=${model}`)
+    assert.equal(tested.body.success, true, tested.text)
+    for (const member of [a, b])
+      await until('the end of the cooldown', async () =>
+        (await explain(member, model)).steps.length === 2 ? true : undefined,
+      )
+    for (let looks = 0; looks < 20; looks++) {
+      await delay(200)
+      for (const member of [a, b]) assert.deepEqual((await explain(member, model)).steps, channels)
+    }
   })
 })
