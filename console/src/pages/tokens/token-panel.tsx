@@ -56,13 +56,14 @@ function RevealKey({ token }: { readonly token: Token }) {
 function Editor({ token }: { readonly token: Token }) {
   const { t } = useTranslation()
   useLinkedField()
-  const [before] = useState(() => valuesOf(token))
+  const [before, setBefore] = useState(() => valuesOf(token))
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'updateToken', TokenValues>({
     route: 'updateToken',
     defaults: before,
     toInput: values => ({ body: { id: token.id, ...changesOf(values, before) } }),
     onDone: (_answer, values) => {
       form.reset(values)
+      setBefore(values)
       toast(t('editor.saved', { name: values.name }))
     },
     names: { remain_quota: 'amount', expired_time: 'date', model_limits: 'models', limits: 'rpm' },

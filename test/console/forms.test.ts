@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { browserPath, follow, signIn, startBrowser, visit } from '../support/browser.ts'
+import { type ConsoleServer, startConsole } from '../support/console.ts'
+import { ROOT_PASSWORD } from '../support/gateway.ts'
+import { until } from '../support/process.ts'
+
+const UNITS_PER_USD = 500_000
+const FULL_KEY = /sk-\w{40}/
+/** Long enough that a second press comes before the response. */
+const SLOW_MS = 500
+
+function describeForms(): void {
+  let browser: Browser
+  let server: ConsoleServer
+  let page: Page
+  let faults: readonly string[]
+  before(async () => {
+    browser = await startBrowser()
+    server = await startConsole()
+    const visitor = await visit(browser, server.origin, { width: 1440, height: 900 })
+    page = visitor.page
+    faults = visitor.faults
+    await signIn(page, server.url, { username: 'root', password: ROOT_PASSWORD })
+    await page.goto(`${server.url}/me`)
+  })
+  after(async () => {
+    await browser.close()
+    await server.close()
+  })
+
+  async function create(path: string, body: object): Promise<{ id: number; key: string }> {
+    const reply = await server.api('POST', path, body)
+    assert.equal(reply.status, 200, reply.text)
+    return reply.body.data
+  }
+  const read = async (path: string) => (await server.api('GET', path)).body.data
+  const panel = () => page.getByRole('complementary')
+  const heading = (name: string) => panel().getByRole('heading', { name, exact: true })
+  const openRow = (id: number) => page.locator(`[data-id="${id}"] td`).nth(1).click()
+  const newUser = (username: string) =>
+    create('/api/user/', { username, password: `password of ${username}` })
+  const newChannel = (name: string) =>
+    create('/api/channel/', {
+      mode: 'single',
+      channel: { name, type: 1, key: 'sk-simulated', base_url: server.simulator.url, models: ['sim-small'] },
+    })
+
+  it('saves a token again, also with the value that a field had before', async () => {
+    const { id } = await create('/api/token/', { name: 'first', remain_quota: UNITS_PER_USD })
+    await follow(page, `/tokens/${id}`)
+    const save = async (name: string) => {
+      await panel().getByLabel('Name', { exact: true }).fill(name)
+      await panel().getByRole('button', { name: 'Save' }).click()
+      await until(`the name ${name}`, async () =>
+        (await read(`/api/token/${id}`)).name === name ? true : undefined,
+      )
+      await heading(name).waitFor()
+    }
+    await save('second')
+    await save('first')
+  })
+
+  it('does not set the limit of a token again with a later change of its name', async () => {
+    const { id } = await create('/api/token/', { name: 'spending', remain_quota: UNITS_PER_USD })
+    await follow(page, `/tokens/${id}`)
+    const save = async () => {
+      const saved = page.waitForResponse(response => response.request().method() === 'PUT')
+      await panel().getByRole('button', { name: 'Save' }).click()
+      await (await saved).finished()
+    }
+    await panel().getByLabel('Amount (USD)').fill('3')
+    await save()
+    await server.api('PUT', '/api/token/', { id, remain_quota: UNITS_PER_USD })
+    await panel().getByLabel('Name', { exact: true }).fill('spending more')
+    await save()
+    const { name, remain_quota } = await read(`/api/token/${id}`)
+    assert.deepEqual([name, remain_quota], ['spending more', UNITS_PER_USD])
+  })
+
+  it('causes no script error, no policy violation and no request to another host', () => {
+    assert.deepEqual(faults, [])
+  })
+}
+
+describe('the forms of the console in a browser', () => {
+  if (browserPath()) describeForms()
+  else
+    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
+      assert.notEqual(process.env.CI, 'true', 'no browser was found')
+    })
+})
