@@ -79,6 +79,36 @@ function describeForms(): void {
     assert.deepEqual([name, remain_quota], ['spending more', UNITS_PER_USD])
   })
 
+  it('hides the key of a token when another token is opened', async () => {
+    const one = await create('/api/token/', { name: 'with a key', unlimited_quota: true })
+    const other = await create('/api/token/', { name: 'another', unlimited_quota: true })
+    await follow(page, `/tokens/${one.id}`)
+    await panel().getByRole('button', { name: 'Reveal' }).click()
+    await panel().getByText(FULL_KEY).first().waitFor()
+    await openRow(other.id)
+    await heading('another').waitFor()
+    assert.equal(await panel().getByText(FULL_KEY).count(), 0)
+  })
+
+  it('never passes text that was typed for a channel or user on to the next one', async () => {
+    const one = await newChannel('channel one')
+    const other = await newChannel('channel two')
+    await follow(page, `/channels/${one.id}`)
+    await panel().locator('summary').click()
+    await panel().getByLabel('New keys, one per line').fill('sk-for-channel-one')
+    await openRow(other.id)
+    await heading('channel two').waitFor()
+    assert.equal(await panel().locator('details textarea').inputValue(), '')
+
+    const ana = await newUser('ana')
+    const ben = await newUser('ben')
+    await follow(page, `/users/${ana.id}`)
+    await panel().getByLabel('Amount (USD)').fill('100')
+    await openRow(ben.id)
+    await heading('ben').waitFor()
+    assert.equal(await panel().getByLabel('Amount (USD)').inputValue(), '')
+  })
+
   it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })

@@ -160,7 +160,7 @@ export function ChannelPanel() {
                 </Link>
               </p>
             </Section>
-            <TestSection channel={channel} />
+            <TestSection key={`test ${channel.id}`} channel={channel} />
             <Section title={`${t('channels.models')} (${channel.models.length})`}>
               <ul className="flex max-h-52 flex-wrap gap-1.5 overflow-y-auto">
                 {channel.models.map(model => (
@@ -178,7 +178,7 @@ export function ChannelPanel() {
                 ))}
               </ul>
             </Section>
-            <ChannelKeys channel={channel} health={channelHealth} />
+            <ChannelKeys key={`keys ${channel.id}`} channel={channel} health={channelHealth} />
           </>
         ) : null}
       </Part>

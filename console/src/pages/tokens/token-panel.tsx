@@ -125,8 +125,8 @@ export function TokenPanel() {
                 </Link>
               </p>
             </Section>
-            <RevealKey token={token} />
-            <Editor key={token.id} token={token} />
+            <RevealKey key={`key ${token.id}`} token={token} />
+            <Editor key={`editor ${token.id}`} token={token} />
           </>
         ) : null}
       </Part>

@@ -215,14 +215,14 @@ export function UserPanel() {
                 </Link>
               </p>
               {isBelow ? (
-                <UserActions user={user} />
+                <UserActions key={user.id} user={user} />
               ) : (
                 <p className="text-ink-3">{t('users.role_too_high')}</p>
               )}
             </Section>
-            {isBelow && !user.unlimited_quota ? <BalanceForm user={user} /> : null}
+            {isBelow && !user.unlimited_quota ? <BalanceForm key={`balance ${user.id}`} user={user} /> : null}
             <UserEntries id={user.id} />
-            {isBelow ? <Editor key={user.id} user={user} /> : null}
+            {isBelow ? <Editor key={`editor ${user.id}`} user={user} /> : null}
           </>
         ) : null}
       </Part>
