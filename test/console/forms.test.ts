@@ -109,6 +109,29 @@ function describeForms(): void {
     assert.equal(await panel().getByLabel('Amount (USD)').inputValue(), '')
   })
 
+  it('submits a form once, however often Ctrl S is pressed', async () => {
+    const { id } = await newUser('carl')
+    await page.route('**/api/**', async route => {
+      if (route.request().method() !== 'GET') await new Promise(resolve => setTimeout(resolve, SLOW_MS))
+      await route.continue()
+    })
+    await follow(page, `/users/${id}`)
+    await panel().getByLabel('Amount (USD)').fill('1')
+    await panel().getByLabel('Reason').fill('welcome')
+    for (let press = 0; press < 3; press++) await page.keyboard.press('Control+s')
+    await page.getByText('Credit of carl adjusted').first().waitFor()
+
+    await follow(page, '/tokens/new')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name', { exact: true }).fill('only once')
+    for (let press = 0; press < 3; press++) await page.keyboard.press('Control+s')
+    await dialog.getByText(FULL_KEY).first().waitFor()
+
+    await page.unrouteAll({ behavior: 'wait' })
+    assert.equal((await read(`/api/user/${id}`)).quota, UNITS_PER_USD)
+    assert.equal((await read('/api/token/search?keyword=only+once')).total, 1)
+  })
+
   it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })

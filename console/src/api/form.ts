@@ -1,3 +1,4 @@
+import { type BaseSyntheticEvent, useRef } from 'react'
 import { type DefaultValues, type FieldValues, type Path, useForm } from 'react-hook-form'
 import type { z } from 'zod'
 import type { Input } from './client.ts'
@@ -49,10 +50,23 @@ export function useSavingForm<Values extends FieldValues>({
     if (!isShown) form.setError('root.server', { message })
   }
 
+  const isSaving = useRef(false)
+  /** A shortcut and Enter submit also while the button is disabled. */
+  async function submit(event?: BaseSyntheticEvent): Promise<void> {
+    event?.preventDefault()
+    if (isSaving.current) return
+    isSaving.current = true
+    try {
+      await form.handleSubmit(values => save(values).catch(showErrors))(event)
+    } finally {
+      isSaving.current = false
+    }
+  }
+
   const { errors, isSubmitting } = form.formState
   return {
     form,
-    submit: form.handleSubmit(values => save(values).catch(showErrors)),
+    submit,
     errorOf: (name: Path<Values>) => form.getFieldState(name, form.formState).error?.message,
     isBusy: isSubmitting,
     fault: errors.root?.server?.message,

@@ -42,6 +42,8 @@ export function useGlobalKeys({ openPalette, openSheet }: Layers): void {
         const form = (event.target as HTMLElement).closest?.('form') ?? press('main form')
         if (!(form instanceof HTMLFormElement)) return
         event.preventDefault()
+        // As with Enter: not while the button is disabled.
+        if (form.querySelector<HTMLButtonElement>('button[type=submit]')?.disabled) return
         return form.requestSubmit()
       }
       if (event.metaKey || event.ctrlKey || event.altKey || !singleKeys) return
