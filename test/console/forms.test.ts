@@ -132,6 +132,16 @@ function describeForms(): void {
     assert.equal((await read('/api/token/search?keyword=only+once')).total, 1)
   })
 
+  it('searches for several words, also with a pause between them', async () => {
+    await follow(page, '/tokens')
+    const box = page.getByRole('searchbox')
+    await box.pressSequentially('two ')
+    await page.waitForURL(/q=two$/)
+    await box.pressSequentially('words')
+    await page.waitForURL(/q=two(\+|%20)words$/)
+    assert.equal(await box.inputValue(), 'two words')
+  })
+
   it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })

@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Choice } from './field.tsx'
 
@@ -38,11 +38,20 @@ export function SearchBox({ label, value, onChange }: SearchBoxProps) {
   const { t } = useTranslation()
   const [text, setText] = useState(value ?? '')
   const [isComposing, setComposing] = useState(false)
-  useEffect(() => setText(value ?? ''), [value])
+  const ownValue = useRef(value)
+  useEffect(() => {
+    // A value that comes from this box is trimmed: to show it would remove the space before the next word.
+    if (value !== ownValue.current) setText(value ?? '')
+    ownValue.current = value
+  }, [value])
   // biome-ignore lint/correctness/useExhaustiveDependencies: only what is typed starts the clock
   useEffect(() => {
-    if (isComposing || text === (value ?? '')) return
-    const timer = setTimeout(() => onChange(text.trim() || undefined), PAUSE_MS)
+    const next = text.trim() || undefined
+    if (isComposing || next === value) return
+    const timer = setTimeout(() => {
+      ownValue.current = next
+      onChange(next)
+    }, PAUSE_MS)
     return () => clearTimeout(timer)
   }, [text, isComposing])
   return (
