@@ -142,6 +142,19 @@ function describeForms(): void {
     assert.equal(await box.inputValue(), 'two words')
   })
 
+  it('keeps the other changes of the settings when one setting is reset', async () => {
+    await server.api('PUT', '/api/setting/', { attempts: 4 })
+    await follow(page, '/settings')
+    const fields = page.getByRole('main').locator('form input[type=number]')
+    await fields.nth(1).waitFor()
+    const other = fields.last()
+    await other.fill('77')
+    const reset = page.getByRole('button', { name: 'Reset to default' })
+    await reset.click()
+    await reset.waitFor({ state: 'detached' })
+    assert.equal(await other.inputValue(), '77')
+  })
+
   it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })

@@ -124,7 +124,7 @@ export function Settings() {
       { body },
       {
         onSuccess: () => {
-          setChanges({})
+          setChanges(before => Object.fromEntries(Object.entries(before).filter(([key]) => !(key in body))))
           toast(t('settings.saved'))
         },
       },
