@@ -155,6 +155,13 @@ function describeForms(): void {
     assert.equal(await other.inputValue(), '77')
   })
 
+  it('shows the last page of a list that has become shorter', async () => {
+    await follow(page, '/tokens?p=99')
+    await page.getByRole('table').getByText('with a key').waitFor()
+    await page.waitForURL(/\/tokens\?p=1$/)
+    assert.equal(await page.getByText('No tokens yet').count(), 0)
+  })
+
   it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from './button.tsx'
 import { FilterBar, Sheet } from './page.tsx'
-import { Pager } from './pager.tsx'
+import { Pager, useExistingPage } from './pager.tsx'
 import { Empty, Part } from './states.tsx'
 import { DataTable } from './table.tsx'
 import type { TableProps } from './table-props.ts'
@@ -41,6 +41,7 @@ export function ListSheet<Row extends RowData>({
   ...table
 }: ListSheetProps<Row>) {
   const { t } = useTranslation()
+  useExistingPage(list, onPage)
   const rows = list.data?.items ?? []
   return (
     <Sheet>

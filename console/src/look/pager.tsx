@@ -1,4 +1,5 @@
 import { ChevronLeft, ChevronRight } from 'lucide-react'
+import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
 import { IconButton } from './button.tsx'
 import { Choice } from './field.tsx'
@@ -30,6 +31,25 @@ export function PageSize({ onChange }: { readonly onChange: () => void }) {
       </Choice>
     </span>
   )
+}
+
+type PagedList = {
+  readonly data: { readonly items: readonly unknown[]; readonly total: number } | undefined
+  readonly isPlaceholderData: boolean
+}
+
+/** Goes to the last page if the list is now shorter: an empty page would say that there is nothing at all. */
+export function useExistingPage(
+  { data, isPlaceholderData }: PagedList,
+  onPage: (page: number) => void,
+): void {
+  const { pageSize } = usePreferences()
+  const isBeyondEnd = !isPlaceholderData && data !== undefined && data.items.length === 0 && data.total > 0
+  const last = isBeyondEnd ? Math.ceil(data.total / pageSize) : undefined
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each page that does not exist
+  useEffect(() => {
+    if (last !== undefined) onPage(last)
+  }, [last])
 }
 
 export function Pager({ page, total, onPage }: PagerProps) {

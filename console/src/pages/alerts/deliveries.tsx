@@ -7,7 +7,7 @@ import { Button } from '../../look/button.tsx'
 import { FilterChoice, useFilters } from '../../look/filters.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { FilterBar, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { Pager, useExistingPage } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part, useErrorText } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
@@ -53,6 +53,7 @@ export function Deliveries() {
     { query: { p, page_size: pageSize, status: chosen } },
     { refetchMs: REFETCH_MS },
   )
+  useExistingPage(list, page => setFilters({ p: page }))
   const rows = list.data?.items ?? []
   const columns = useMemo<readonly Column<AlertDeliveryItem>[]>(
     () => [

@@ -8,7 +8,7 @@ import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { FilterBar, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { Pager, useExistingPage } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
@@ -28,6 +28,7 @@ export function Rules() {
   const { pageSize } = usePreferences()
   const [{ p = 1 }, setFilters] = useFilters<AlertFilters>()
   const list = useCall('listAlertRules', { query: { p, page_size: pageSize } })
+  useExistingPage(list, page => setFilters({ p: page }))
   const targets = useCall('listAlertTargets', { query: { p: 1, page_size: MAX_TARGETS } })
   const firing = useCall('listFiringAlerts', {})
   const remove = useRouteMutation('deleteAlertRule')

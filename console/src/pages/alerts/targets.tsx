@@ -7,7 +7,7 @@ import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { FilterBar, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { Pager, useExistingPage } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
@@ -29,6 +29,7 @@ export function Targets() {
   const { pageSize } = usePreferences()
   const [{ p = 1 }, setFilters] = useFilters<AlertFilters>()
   const list = useCall('listAlertTargets', { query: { p, page_size: pageSize } })
+  useExistingPage(list, page => setFilters({ p: page }))
   const remove = useRouteMutation('deleteAlertTarget')
   const [editing, setEditing] = useState<AlertTargetItem | 'new'>()
   const [testing, setTesting] = useState<AlertTargetItem>()

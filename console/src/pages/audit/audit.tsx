@@ -13,7 +13,7 @@ import { TextInput } from '../../look/field.tsx'
 import { FilterChoice, useFilters } from '../../look/filters.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { Pager, useExistingPage } from '../../look/pager.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
@@ -192,6 +192,7 @@ export function Audit() {
     end_timestamp: time.to,
   }
   const list = useCall('listAudit', { query: { p, page_size: pageSize, ...query } })
+  useExistingPage(list, page => setFilters({ p: page }))
   const rows = list.data?.items ?? []
   const open = rows.find(row => row.seq === seq)
   const columns = useMemo<readonly Column<AuditItem>[]>(

@@ -8,7 +8,7 @@ import { Confirm } from '../../look/confirm.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { Pager, useExistingPage } from '../../look/pager.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
@@ -139,6 +139,7 @@ export function Canaries() {
   }>()
   const [isStarting, setStarting] = useState(false)
   const list = useCall('listCanaries', { query: { p, page_size: pageSize } })
+  useExistingPage(list, page => setFilters({ p: page }))
   const rows = list.data?.items ?? []
   const columns = useMemo<readonly Column<CanaryItem>[]>(
     () => [

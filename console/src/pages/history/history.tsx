@@ -8,7 +8,7 @@ import { Button } from '../../look/button.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { Pager, useExistingPage } from '../../look/pager.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
@@ -78,6 +78,7 @@ export function ConfigHistory() {
     revision?: number | undefined
   }>()
   const list = useCall('listConfigRevisions', { query: { p, page_size: pageSize } })
+  useExistingPage(list, page => setFilters({ p: page }))
   const rows = list.data?.items ?? []
   const columns = useMemo<readonly Column<RevisionItem>[]>(
     () => [

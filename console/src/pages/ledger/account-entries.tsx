@@ -7,7 +7,7 @@ import { Entries } from '../../look/entries.tsx'
 import { Field, TextInput } from '../../look/field.tsx'
 import { readWhole, useFilters } from '../../look/filters.tsx'
 import { FilterBar, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { Pager, useExistingPage } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
 
@@ -26,6 +26,7 @@ export function AccountEntries() {
   const [{ p, user, token, entries: page = 1 }, setFilters] = useFilters<Filters>()
   const query = { p: page, page_size: pageSize, user_id: user, token_id: token }
   const list = useCall('listEntries', { query })
+  useExistingPage(list, next => setFilters({ p, entries: next }))
   const rows = list.data?.items ?? []
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()

@@ -12,7 +12,7 @@ import { useFilters } from '../../look/filters.tsx'
 import { count, cutMiddle, moment, moneyOfLedger } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { Pager, useExistingPage } from '../../look/pager.tsx'
 import { Facts } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, ErrorCard, Loading, Part } from '../../look/states.tsx'
@@ -126,6 +126,7 @@ function UnresolvedCharges() {
   const { pageSize } = usePreferences()
   const [{ p = 1, all = false }, setFilters] = useFilters<Filters>()
   const list = useCall('listSuspense', { query: { p, page_size: pageSize, open: all ? undefined : true } })
+  useExistingPage(list, page => setFilters({ p: page }))
   const [closing, setClosing] = useState<Suspense>()
   const rows = list.data?.items ?? []
   const columns = useMemo<readonly Column<Suspense>[]>(
