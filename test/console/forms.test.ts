@@ -162,6 +162,15 @@ function describeForms(): void {
     assert.equal(await page.getByText('No tokens yet').count(), 0)
   })
 
+  it('shows a long model name without a price, and does not scroll sideways', async () => {
+    const models = [`accounts/fireworks/models/${'long-'.repeat(40)}`]
+    const channel = { name: 'long', type: 1, key: 'sk-simulated', base_url: server.simulator.url, models }
+    await create('/api/channel/', { mode: 'single', channel })
+    await follow(page, '/prices')
+    await page.getByRole('button', { name: 'accounts/fireworks' }).waitFor()
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth - innerWidth'), 0)
+  })
+
   it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })

@@ -38,9 +38,9 @@ function Unpriced({ onSet }: { readonly onSet: (model: string) => void }) {
       <p className="px-4 pt-3 text-ink-2">{t('prices.without_help')}</p>
       <ul className="flex flex-wrap gap-2 p-4">
         {models.map(({ model_name }) => (
-          <li key={model_name}>
-            <Button onClick={() => onSet(model_name)}>
-              <span className="font-mono text-code">{model_name}</span> {t('prices.set')}
+          <li key={model_name} className="max-w-full">
+            <Button className="max-w-full" onClick={() => onSet(model_name)}>
+              <span className="truncate font-mono text-code">{model_name}</span> {t('prices.set')}
             </Button>
           </li>
         ))}
