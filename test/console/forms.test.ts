@@ -171,6 +171,22 @@ function describeForms(): void {
     assert.equal(await page.evaluate('document.documentElement.scrollWidth - innerWidth'), 0)
   })
 
+  it('never repeats a call as another user, who signs in when the session has expired', async () => {
+    const user = { username: 'dora', password: 'password of dora' }
+    await create('/api/user/', { ...user, quota: UNITS_PER_USD })
+    await follow(page, '/tokens/new')
+    await page.getByLabel('Name', { exact: true }).fill('of root')
+    await page.context().clearCookies()
+    await page.getByRole('button', { name: 'Create token' }).last().click()
+    await page.getByLabel('Username').fill(user.username)
+    await page.getByLabel('Password').fill(user.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.locator('[aria-label="Account: dora"]').waitFor()
+    await page.waitForLoadState('networkidle')
+    const own = await page.request.get(`${server.url}/api/token/search`)
+    assert.equal((await own.json()).data.total, 0)
+  })
+
   it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })

@@ -1,7 +1,10 @@
+import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
+import type { User } from '../api/contract.ts'
 import { useCall } from '../api/query.ts'
+import { selfQuery } from '../api/self.ts'
 import { Button } from '../look/button.tsx'
 import { Logo } from '../look/logo.tsx'
 import { usePreferences } from '../look/preferences.ts'
@@ -16,12 +19,17 @@ export function SignIn() {
   const { to } = useSearch({ from: '/sign-in' })
   const navigate = useNavigate()
   const router = useRouter()
+  const client = useQueryClient()
   const { language } = usePreferences()
   const command = useCall('status', {}, { staleMs: 60_000 }).data?.reset_command
   useEffect(() => {
     document.title = `${t('sign_in.submit')} · Sluice`
   }, [t])
-  const goOn = () => (isOwn(to) ? router.history.push(to) : void navigate({ to: '/' }))
+  const goOn = (self: User) => {
+    client.setQueryData(selfQuery.queryKey, self)
+    if (isOwn(to)) router.history.push(to)
+    else void navigate({ to: '/' })
+  }
   return (
     <main className="grid min-h-dvh place-items-center p-4">
       <div className="flex w-full max-w-90 flex-col gap-5">

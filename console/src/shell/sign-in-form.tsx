@@ -1,22 +1,20 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../api/client.ts'
+import type { User } from '../api/contract.ts'
 import { ApiError } from '../api/errors.ts'
-import { selfQuery } from '../api/self.ts'
 import { Button } from '../look/button.tsx'
 import { Field, TextInput } from '../look/field.tsx'
 import { FormError } from '../look/form-error.tsx'
 import { useErrorText } from '../look/states.tsx'
 import { useCountdown } from '../look/use-countdown.ts'
 
-type SignInFormProps = { readonly username: string; readonly onDone: () => void }
+type SignInFormProps = { readonly username: string; readonly onDone: (self: User) => void }
 
 /** The sign-in form. An error never says which of the two fields was wrong. */
 export function SignInForm({ username: first, onDone }: SignInFormProps) {
   const { t } = useTranslation()
   const words = useErrorText()
-  const client = useQueryClient()
   const [username, setUsername] = useState(first)
   const [password, setPassword] = useState('')
   const [fault, setFault] = useState<unknown>()
@@ -29,8 +27,7 @@ export function SignInForm({ username: first, onDone }: SignInFormProps) {
     setFault(undefined)
     try {
       const self = await call('login', { body: { username, password } }, { askSignIn: false })
-      client.setQueryData(selfQuery.queryKey, self)
-      onDone()
+      onDone(self)
     } catch (error) {
       setFault(error)
       if (error instanceof ApiError && error.status === 429)
