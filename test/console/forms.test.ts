@@ -187,6 +187,15 @@ function describeForms(): void {
     assert.equal((await own.json()).data.total, 0)
   })
 
+  it('says why it could not sign out', async () => {
+    await page.route('**/api/user/logout', route => route.abort())
+    await page.goto(`${server.url}/me`)
+    await page.getByRole('button', { name: 'Account: dora' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.getByText('The gateway is not responding.').first().waitFor()
+    await page.unrouteAll()
+  })
+
   it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })

@@ -6,6 +6,8 @@ import { call } from '../api/client.ts'
 import { useSelf } from '../api/self.ts'
 import { Menu } from '../look/menu.tsx'
 import { setPreferences, usePreferences } from '../look/preferences.ts'
+import { useErrorText } from '../look/states.tsx'
+import { toast } from '../look/toast.tsx'
 import { useMedia } from '../look/use-media.ts'
 import { speak } from '../texts/index.ts'
 
@@ -17,6 +19,7 @@ export function AccountMenu({
   readonly isShort?: boolean
 }) {
   const { t } = useTranslation()
+  const words = useErrorText()
   const self = useSelf()
   const client = useQueryClient()
   const navigate = useNavigate()
@@ -24,7 +27,11 @@ export function AccountMenu({
   const isSystemDark = useMedia('(prefers-color-scheme: dark)')
   const isDark = theme === 'dark' || (theme === 'system' && isSystemDark)
   const signOut = async () => {
-    await call('logout', {}, { askSignIn: false })
+    try {
+      await call('logout', {}, { askSignIn: false })
+    } catch (error) {
+      return toast(words(error))
+    }
     await navigate({ to: '/sign-in' })
     client.clear()
   }
