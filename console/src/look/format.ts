@@ -106,14 +106,15 @@ export function tokens(value: number): string {
 }
 
 const NBSP = '\u00a0'
-const MINUTE_MS = 60_000
 
 export function span(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return NONE
-  if (ms < 1000) return `${Math.round(ms)}${NBSP}ms`
-  if (ms < MINUTE_MS) return `${number({ maximumFractionDigits: 2 }).format(ms / 1000)}${NBSP}s`
-  const minutes = Math.floor(ms / MINUTE_MS)
-  return `${minutes}${NBSP}min${NBSP}${Math.round((ms % MINUTE_MS) / 1000)}${NBSP}s`
+  // Rounded first, so that no part reaches the next unit: never "1000 ms" or "1 min 60 s".
+  if (Math.round(ms) < 1000) return `${Math.round(ms)}${NBSP}ms`
+  const hundredths = Math.round(ms / 10)
+  if (hundredths < 6_000) return `${number({ maximumFractionDigits: 2 }).format(hundredths / 100)}${NBSP}s`
+  const seconds = Math.round(ms / 1000)
+  return `${Math.floor(seconds / 60)}${NBSP}min${NBSP}${seconds % 60}${NBSP}s`
 }
 
 /** Truncated, not rounded, so that 99.97 % never shows as 100 %. */
