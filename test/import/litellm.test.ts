@@ -65,6 +65,7 @@ const CONTENT = {
       user_role: 'internal_user',
       max_budget: 10,
       spend: 2.5,
+      created_at: '2026-01-02 03:04:05',
     },
     { user_id: 'u2', user_email: null, user_alias: 'the admin', user_role: 'proxy_admin', max_budget: null },
     { user_id: 'u3', user_alias: 'limited', max_budget: null, models: ['chat*o'] },
@@ -276,5 +277,76 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.equal(code, 1)
     assert.match(stderr, /is no valid YAML/)
     assert.doesNotMatch(stderr, /secret-in-yaml/)
+  })
+
+  describe('with another database under the same name', () => {
+    const OTHER_KEY = 'sk-key-of-another-database-12'
+    const importOther = async (content: Readonly<Record<string, readonly Record<string, unknown>[]>>) => {
+      const other = await createDatabase()
+      try {
+        await fillLiteLlm(other.url, content)
+        const env = { ...settingsOf(ground), PROVIDER_KEY, OTHER_DATABASE: other.url }
+        const args = ['import', 'litellm', '--config', config, '--database', 'env:OTHER_DATABASE', '--json']
+        return await runHere(args, { env })
+      } finally {
+        await other.drop()
+      }
+    }
+    const mustRefuse = async (content: Parameters<typeof importOther>[0]) => {
+      const { code, stderr } = await importOther(content)
+      assert.equal(code, 1)
+      assert.match(stderr, /not the database that was imported as "litellm" before.*--name NAME/s)
+      assert.equal((await chat(KEYS.alice, 'chat')).status, 200)
+      assert.equal((await users()).has('bob'), false)
+    }
+
+    it('is refused, and disables no user or key', () =>
+      mustRefuse({
+        LiteLLM_UserTable: [{ user_id: 'u9', user_alias: 'bob' }],
+        LiteLLM_VerificationToken: [{ token: sha256(OTHER_KEY), user_id: 'u9' }],
+      }))
+
+    it('is refused if a user has the same ID there, but was created at another time', () =>
+      mustRefuse({
+        LiteLLM_UserTable: [{ user_id: 'u1', user_alias: 'bob', created_at: '2020-01-02 03:04:05' }],
+        LiteLLM_VerificationToken: [{ token: sha256(OTHER_KEY), user_id: 'u1' }],
+      }))
+
+    it('is refused if only the user of the console has the same ID, as in every database', () =>
+      mustRefuse({
+        LiteLLM_UserTable: [{ user_id: 'default_user_id', user_alias: 'bob', created_at: null }],
+        LiteLLM_VerificationToken: [{ token: sha256(OTHER_KEY) }],
+      }))
+
+    it('is imported under a name of its own', async () => {
+      const other = await createDatabase()
+      await fillLiteLlm(other.url, { LiteLLM_UserTable: [{ user_id: 'u9', user_alias: 'carol' }] })
+      const env = { ...settingsOf(ground), PROVIDER_KEY, OTHER_DATABASE: other.url }
+      const args = [
+        'import',
+        'litellm',
+        '--config',
+        config,
+        '--database',
+        'env:OTHER_DATABASE',
+        '--name',
+        'b',
+      ]
+      const { code, stderr } = await runHere(args, { env })
+      await other.drop()
+      assert.equal(code, 0, stderr)
+      assert.equal((await users()).get('carol')?.status, 1)
+      assert.equal((await users()).get('alice@example.com')?.status, 1)
+    })
+
+    it('is not suspected if users and keys of the same database are new or were deleted', async () => {
+      const { code, stderr } = await importOther({
+        LiteLLM_UserTable: [...CONTENT.LiteLLM_UserTable.slice(0, 1), { user_id: 'u5', user_alias: 'dora' }],
+        LiteLLM_VerificationToken: [{ token: sha256(OTHER_KEY), user_id: 'u1' }],
+      })
+      assert.equal(code, 0, stderr)
+      assert.equal((await chat(KEYS.alice, 'chat')).status, 401)
+      assert.equal((await chat(OTHER_KEY, 'chat')).status, 200)
+    })
   })
 })

@@ -18,7 +18,7 @@ create table "LiteLLM_UserTable" (
   "teams" text[] default array[]::text[], "user_role" text, "max_budget" double precision,
   "spend" double precision not null default 0, "user_email" text, "models" text[], "metadata" jsonb default '{}',
   "max_parallel_requests" integer, "tpm_limit" bigint, "rpm_limit" bigint, "budget_duration" text,
-  "budget_reset_at" timestamp(3));
+  "budget_reset_at" timestamp(3), "created_at" timestamp(3) default current_timestamp);
 create table "LiteLLM_VerificationToken" (
   "token" text primary key, "key_name" text, "key_alias" text, "soft_budget_cooldown" boolean default false,
   "spend" double precision not null default 0, "expires" timestamp(3), "models" text[], "aliases" jsonb default '{}',

@@ -7,63 +7,25 @@ import type {
   PriceRequest,
 } from '../../domain/import.ts'
 import { enabledModels } from '../../store/records/channels.ts'
-import { findImports } from '../../store/records/imports.ts'
 import { importAliases } from './aliases.ts'
 import { importChannels } from './channels.ts'
-import { type ImportContext, stateOf } from './context.ts'
+import type { ImportContext } from './context.ts'
 import type { SourceGateway } from './inventory.ts'
 import { openLiteLlm } from './litellm/gateway.ts'
+import { mustBeSameLiteLlm } from './litellm/same-database.ts'
 import { importLogs } from './logs.ts'
 import { openNewApi } from './new-api/gateway.ts'
 import { createImportNotes } from './notes.ts'
 import { importPrices } from './price-versions.ts'
 import { readCsvPrices } from './prices/csv.ts'
 import { readOpenRouterPrices } from './prices/openrouter.ts'
+import { mustBeSameSource } from './same-source.ts'
 import { SourceError } from './source/database.ts'
 import { openSource } from './source/open.ts'
 import { importTokens } from './tokens.ts'
 import { importUsers } from './users.ts'
 
 export type ImportDeps = Omit<ImportContext, 'source' | 'isDry' | 'notes'>
-
-/** An id stands for the same row as at the last import, or the database is another one. */
-async function mustBeSameSource(
-  { db, digest, source }: ImportContext,
-  gateway: SourceGateway,
-): Promise<void> {
-  const refuse = (label: string) => {
-    throw new SourceError(
-      `this is not the database that was imported as "${source}" before: ${label} is another one there. Choose a name for it: --name NAME`,
-    )
-  }
-  const users = await findImports(db, source, 'user')
-  const channels = await findImports(db, source, 'channel')
-  const tokens = await findImports(db, source, 'token')
-  if (users.size === 0 && channels.size === 0 && tokens.size === 0) return
-  for await (const page of gateway.users()) {
-    for (const { sourceId, anchor } of page) {
-      const row = users.get(sourceId)
-      const last = row === undefined ? '' : (stateOf(row).anchor ?? '')
-      // Rows from before new-api had the column have no time.
-      if (last !== '' && anchor !== '' && last !== anchor) refuse(`user ${sourceId}`)
-    }
-    break
-  }
-  for await (const page of gateway.channels()) {
-    for (const { sourceId, anchor } of page) {
-      const row = channels.get(sourceId)
-      if (row && anchor !== '' && stateOf(row).anchor !== anchor) refuse(`channel ${sourceId}`)
-    }
-    break
-  }
-  for await (const page of gateway.tokens()) {
-    for (const { sourceId, key } of page) {
-      const row = tokens.get(sourceId)
-      if (row && 'value' in key && stateOf(row).anchor !== digest(key.value)) refuse(`token ${sourceId}`)
-    }
-    break
-  }
-}
 
 /** Imports everything that a gateway has, in transactions of one page each. An interrupted import can be run again. */
 async function importGateway(context: ImportContext, gateway: SourceGateway, logDays?: number) {
@@ -100,7 +62,10 @@ async function importLiteLlm(
   const database = from === undefined ? undefined : await openSource(from)
   try {
     const { digest, now, notes } = context
-    await importGateway(context, await openLiteLlm({ config, database, digest, now: now(), notes }))
+    const open = (to: ImportContext['notes']) =>
+      openLiteLlm({ config, database, digest, now: now(), notes: to })
+    if (database) await mustBeSameLiteLlm(context, await open({ ...notes, ...SILENT }))
+    await importGateway(context, await open(notes))
   } finally {
     await database?.close()
   }

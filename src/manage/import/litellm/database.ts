@@ -26,6 +26,7 @@ const USER_TABLE = {
     'models',
     'tpm_limit',
     'rpm_limit',
+    'created_at',
   ],
 }
 const TEAM_TABLE = {
@@ -40,6 +41,7 @@ const TEAM_TABLE = {
     'blocked',
     'tpm_limit',
     'rpm_limit',
+    'created_at',
   ],
 }
 const BUDGET_TABLE = {
@@ -124,6 +126,9 @@ const secondsOf = (value: unknown): number => {
   const ms = Date.parse(textOf(value))
   return Number.isFinite(ms) ? Math.min(MAX_TIME, Math.max(0, Math.floor(ms / 1000))) : 0
 }
+
+/** Older databases have no times of creation. */
+const anchorOf = (row: SourceRow): string => String(secondsOf(row.created_at) || '')
 
 const newUser = (
   fields: Partial<SourceUser> & Pick<SourceUser, 'sourceId' | 'label' | 'name'> & Amount,
@@ -215,6 +220,7 @@ export function createLiteLlmDatabase(
         if (isAdmin) notes.note('user', label, 'is an administrator there, and becomes one here (role 10)')
         return newUser({
           sourceId: `user ${id}`,
+          anchor: anchorOf(row),
           label,
           name,
           email: lineOf(row.user_email, 254),
@@ -232,6 +238,7 @@ export function createLiteLlmDatabase(
         notes.note('user', label, 'becomes a user, who owns the keys and the budget of the team')
         return newUser({
           sourceId: `team ${id}`,
+          anchor: anchorOf(row),
           label,
           name: `team-${name}`,
           isEnabled: !flagOf(row.blocked),

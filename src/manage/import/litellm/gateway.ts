@@ -15,7 +15,8 @@ type Options = {
   readonly notes: ImportNotes
 }
 
-const MASTER = 'master key'
+/** The ID of the master key among tokens. */
+export const MASTER = 'master key'
 
 /** LiteLLM: its configuration file, and the users and keys of its database. */
 export async function openLiteLlm({ config, database, digest, now, notes }: Options): Promise<SourceGateway> {
