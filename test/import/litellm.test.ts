@@ -348,5 +348,20 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
       assert.equal((await chat(KEYS.alice, 'chat')).status, 401)
       assert.equal((await chat(OTHER_KEY, 'chat')).status, 200)
     })
+
+    it('leaves restored users and keys disabled, with a note', async () => {
+      const notesOf = ({ notes }: ImportReport) =>
+        notes.filter(({ message }) => message.includes('is there again')).map(({ subject }) => subject)
+      const expected = ['user "the admin"', 'user "limited"', 'team "research"', 'key "alices app"']
+      for (const words of [['--dry-run'], []]) {
+        const subjects = notesOf(await importLiteLlm(...words))
+        for (const subject of expected) assert.ok(subjects.includes(subject), subjects.join())
+        // The owner of keys was never deleted.
+        assert.ok(!subjects.includes('user "alice@example.com"'))
+      }
+      assert.equal((await chat(KEYS.alice, 'chat')).status, 401)
+      assert.equal((await users()).get('limited')?.status, 2)
+      assert.deepEqual(notesOf(await importLiteLlm()), [])
+    })
   })
 })

@@ -34,6 +34,10 @@ export type ImportState = {
   readonly isGone?: boolean
 }
 
+/** Why it is disabled here may have changed since, so enabling it is left to an administrator. */
+export const returnedMessage =
+  'was deleted there at an earlier import, and is there again; it stays disabled here: enable it if it is to be used'
+
 export const stateOf = ({ state }: Pick<ImportRow, 'state'>): ImportState => JSON.parse(state) as ImportState
 
 export const importRow = (

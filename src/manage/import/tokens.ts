@@ -18,7 +18,14 @@ import {
   updateToken,
 } from '../../store/records/tokens.ts'
 import { amountDifference, bookDifference, missingMessage, openingReason } from './balance.ts'
-import { auditImport, type ImportContext, type ImportState, importRow, stateOf } from './context.ts'
+import {
+  auditImport,
+  type ImportContext,
+  type ImportState,
+  importRow,
+  returnedMessage,
+  stateOf,
+} from './context.ts'
 import { differenceOf, digestFields } from './difference.ts'
 import type { SourceGateway, SourceToken } from './inventory.ts'
 
@@ -183,10 +190,14 @@ export async function importTokens(
       return { ...decision, isBooked }
     })
 
-  function report(token: SourceToken, { conflicting, missing, isSame, isBooked }: Decision): void {
+  function report(
+    token: SourceToken,
+    { last, here, conflicting, missing, isSame, isBooked }: Decision,
+  ): void {
     const note = (message: string) => notes.note('token', token.label, message)
     if (conflicting.length > 0)
       note(`was changed here and there: ${conflicting.join(', ')}; what is here stays`)
+    if (last.isGone && token.isEnabled && here.status === TOKEN_STATUS.disabled) note(returnedMessage)
     if (missing > 0) note(missingMessage(missing))
     if (!isBooked) note('the difference of its quota exceeds the maximum of an account')
     notes.count('tokens', isSame ? 'unchanged' : 'changed')

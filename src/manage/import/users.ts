@@ -20,7 +20,14 @@ import {
   updateUser,
 } from '../../store/records/users.ts'
 import { amountDifference, bookDifference, missingMessage, openingReason } from './balance.ts'
-import { auditImport, type ImportContext, type ImportState, importRow, stateOf } from './context.ts'
+import {
+  auditImport,
+  type ImportContext,
+  type ImportState,
+  importRow,
+  returnedMessage,
+  stateOf,
+} from './context.ts'
 import { differenceOf, digestFields } from './difference.ts'
 import type { SourceGateway, SourceUser } from './inventory.ts'
 import { createUsernames, usernameOf } from './names.ts'
@@ -224,6 +231,7 @@ export async function importUsers(
       note(`was renamed there; its name here stays ${quoted(here.username)}`)
     if (conflicting.length > 0)
       note(`was changed here and there: ${conflicting.join(', ')}; what is here stays`)
+    if (last.isGone && user.isEnabled && here.status === DISABLED) note(returnedMessage)
     if (missing > 0) note(missingMessage(missing))
     if (!isBooked) note('the difference of its quota cannot be booked now; run the import again')
     notes.count('users', isSame ? 'unchanged' : 'changed')
