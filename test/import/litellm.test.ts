@@ -264,6 +264,72 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.equal((await chat(KEYS.alice, 'chat')).status, 200)
   })
 
+  describe('with a provider key that was rotated there', () => {
+    type Channel = { id: number; name: string; status: number; models: string[] }
+    const channels = async (): Promise<Channel[]> =>
+      (await server.api('GET', '/api/channel/?page_size=100&id_sort=true')).body.data.items.toReversed()
+    const keyOf = async ({ id }: Channel) =>
+      (await server.api('GET', `/api/channel/${id}`)).body.data.keys.map(({ key }: { key: string }) => key)
+    const importConfig = async (text: string, variables: Record<string, string> = {}) => {
+      const file = join(newDirectory(), 'config.yaml')
+      writeFileSync(file, text)
+      const env = { ...settingsOf(ground), ...variables }
+      const args = ['import', 'litellm', '--config', file, '--name', 'rotated', '--json']
+      const { code, stdout, stderr } = await runHere(args, { env })
+      assert.equal(code, 0, stderr)
+      return JSON.parse(stdout) as ImportReport
+    }
+    const entry = (name: string, model: string, key: string) =>
+      `  - model_name: ${name}\n    litellm_params: {model: ${model}, api_key: ${key}}\n`
+    const ofTag = async (model: string) => (await channels()).filter(({ models }) => models.includes(model))
+
+    it('replaces the key of its channel', async () => {
+      const configWith = (xai: string, first: string, second: string) =>
+        `model_list:\n${entry('rot-x', 'xai/grok', xai)}${entry('rot-a', 'groq/a', first)}${entry('rot-b', 'groq/b', second)}`
+      const created = await importConfig(configWith('key-old-1111', 'key-old-2222', 'key-old-3333'))
+      assert.equal(created.counts.channels?.created, 3)
+      const before = await channels()
+      const report = await importConfig(configWith('key-new-4444', 'key-new-5555', 'key-new-6666'))
+      assert.deepEqual(report.counts.channels, { created: 0, changed: 3, unchanged: 0, skipped: 0 })
+      const after = await channels()
+      assert.deepEqual(
+        after.map(({ id, name }) => [id, name]),
+        before.map(({ id, name }) => [id, name]),
+      )
+      const hints = await Promise.all(
+        ['rot-x', 'rot-a', 'rot-b'].map(async model => keyOf((await ofTag(model))[0] as Channel)),
+      )
+      assert.match(JSON.stringify(hints), /…4.*…5.*…6/)
+      assert.ok(!report.notes.some(({ message }) => message.includes('no longer there')))
+      const again = await importConfig(configWith('key-new-4444', 'key-new-5555', 'key-new-6666'))
+      assert.deepEqual(again.counts.channels, { created: 0, changed: 0, unchanged: 3, skipped: 0 })
+    })
+
+    it('creates a channel if its models are others too', async () => {
+      const list = (...keys: string[]) =>
+        `model_list:\n${keys.map((key, index) => entry(`unsure-${key}`, `cerebras/m${index}`, key)).join('')}`
+      await importConfig(list('key-aaaa1', 'key-bbbb2'))
+      const report = await importConfig(list('key-cccc3', 'key-dddd4', 'key-eeee5'))
+      assert.equal(report.counts.channels?.created, 3)
+      assert.equal((await ofTag('unsure-key-aaaa1')).length, 1)
+    })
+
+    it('leaves the channel as it is while the variable of the key is not set', async () => {
+      const local = `model_list:\n  - model_name: local
+    litellm_params: {model: ollama/l, api_base: "https://ollama.example.com", api_key: os.environ/OLLAMA_KEY}\n`
+      await importConfig(local, { OLLAMA_KEY: 'key-ollama-7777' })
+      const report = await importConfig(local)
+      assert.match(JSON.stringify(report.notes), /OLLAMA_KEY with its key is not set/)
+      assert.match(JSON.stringify(report.notes), /its key is not known; the channel \d+ stays as it is/)
+      const [channel, ...others] = await ofTag('local')
+      assert.deepEqual(others, [])
+      assert.match(JSON.stringify(await keyOf(channel as Channel)), /…77/)
+      await importConfig(local, { OLLAMA_KEY: 'key-ollama-8888' })
+      assert.match(JSON.stringify(await keyOf((await ofTag('local'))[0] as Channel)), /…88/)
+      assert.equal((await ofTag('local')).length, 1)
+    })
+  })
+
   it('keeps its tokens when the master secret is rotated', async () => {
     const rotated = await runHere(['admin', 'rotate-secret'], { env: settingsOf(ground) })
     assert.equal(rotated.code, 0, rotated.stderr)

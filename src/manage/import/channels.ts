@@ -8,7 +8,7 @@ import type { ChannelRow, ImportRow } from '../../store/engine/schema.ts'
 import { type Trx, transact } from '../../store/engine/store.ts'
 import { deleteKeys, listSealedKeys } from '../../store/records/channel-keys.ts'
 import { updateChannel, updateChannels, writeModels } from '../../store/records/channels.ts'
-import { findImports, saveImports } from '../../store/records/imports.ts'
+import { deleteImport, findImports, saveImports } from '../../store/records/imports.ts'
 import { DEFAULTS } from '../channels/channel-fields.ts'
 import { createChannelRows } from '../channels/channel-rows.ts'
 import { createChannelSeals } from '../channels/channel-seals.ts'
@@ -16,6 +16,7 @@ import { type ChannelCheck, checkChannel } from './channel-fields.ts'
 import { auditImport, type ImportContext, type ImportState, importRow, stateOf } from './context.ts'
 import { compareFields, digestFields } from './difference.ts'
 import type { SourceChannel, SourceKey } from './inventory.ts'
+import { findRotatedChannels } from './rotated-channels.ts'
 
 type Checked = {
   readonly channel: SourceChannel
@@ -177,7 +178,8 @@ export async function importChannels(
       )
     notes.count('channels', changed.length === 0 ? 'unchanged' : 'changed')
     const state = stateFor(checked)
-    if (isDry || (changed.length === 0 && JSON.stringify(state) === imports.state)) return
+    const isRotated = imports.source_id !== channel.sourceId
+    if (isDry || (changed.length === 0 && !isRotated && JSON.stringify(state) === imports.state)) return
     await transact(db, async trx => {
       const columns = changed.filter(name => name !== 'keys')
       const change = Object.fromEntries(columns.map(name => [name, row[name]]))
@@ -198,6 +200,7 @@ export async function importChannels(
         await addKeys(trx, here.id, check.keys)
         await updateChannels(trx, [here.id], { is_multi: row.is_multi })
       }
+      if (isRotated) await deleteImport(trx, imports)
       await saveImports(trx, [
         importRow(context, 'channel', { sourceId: channel.sourceId, targetId: here.id, state }),
       ])
@@ -224,10 +227,18 @@ export async function importChannels(
 
   for await (const page of pages) {
     const fresh: Checked[] = []
+    const rotated = findRotatedChannels(imported, page, digest)
     for (const channel of page) {
       if (seenIds.has(channel.sourceId)) continue
       seenIds.add(channel.sourceId)
       const warn = (message: string) => notes.note('channel', channel.label, message)
+      const former = rotated.get(channel.sourceId)
+      if (former) seenIds.add(former.source_id)
+      if (former && channel.isKeyUnknown) {
+        notes.count('channels', 'skipped')
+        warn(`its key is not known; the channel ${former.target_id} stays as it is`)
+        continue
+      }
       const check = checkChannel(channel, context.policy, warn)
       if ('refusal' in check) {
         notes.count('channels', 'skipped')
@@ -236,7 +247,7 @@ export async function importChannels(
       }
       if (check.reasons.length > 0 && channel.status === CHANNEL_STATUS.enabled)
         warn(`becomes disabled: ${check.reasons.join('; ')}`)
-      const row = imported.get(channel.sourceId)
+      const row = imported.get(channel.sourceId) ?? former
       if (row) await update({ channel, check }, row)
       else fresh.push({ channel, check })
     }

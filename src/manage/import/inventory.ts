@@ -57,6 +57,10 @@ export type SourceKey = {
 }
 
 export type SourceChannel = Identified & {
+  /** What identifies it apart from its key, if `sourceId` is this text and a digest of the key. */
+  readonly identityWithoutKey?: string
+  /** It has a key there, which this import cannot read. */
+  readonly isKeyUnknown?: boolean
   readonly type: number
   /** Fields as `/api/channel/` takes them, not yet validated. */
   readonly fields: Readonly<Record<string, unknown>>

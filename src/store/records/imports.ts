@@ -43,3 +43,15 @@ export async function saveImports(trx: Trx, rows: readonly ImportRow[]): Promise
       )
       .execute()
 }
+
+export async function deleteImport(
+  trx: Trx,
+  { source, kind, source_id }: Pick<ImportRow, 'source' | 'kind' | 'source_id'>,
+): Promise<void> {
+  await trx
+    .deleteFrom('imports')
+    .where('source', '=', source)
+    .where('kind', '=', kind)
+    .where('source_id', '=', source_id)
+    .execute()
+}

@@ -171,7 +171,8 @@ export function readConfigChannels(
     counts.set(provider, number)
     const name = number === 1 ? provider : `${provider} ${number}`
     const label = `channel ${quoted(name)}`
-    const identity = `${type} ${fields.base_url} ${fields.other} ${digest(`import ${key}`).slice(0, 16)}`
+    const identityWithoutKey = `${type} ${fields.base_url} ${fields.other}`
+    const identity = `${identityWithoutKey} ${digest(`import ${key}`).slice(0, 16)}`
     const repeat = (ids.get(identity) ?? 0) + 1
     ids.set(identity, repeat)
     const mapping = Object.fromEntries([...models].filter(([from, to]) => from !== to))
@@ -180,6 +181,8 @@ export function readConfigChannels(
       notes.note('channel', label, `the environment variable ${lineOf(variable, 60)} with its key is not set`)
     return {
       sourceId: repeat === 1 ? identity : `${identity} ${repeat}`,
+      identityWithoutKey,
+      isKeyUnknown: variable !== undefined,
       anchor: '',
       label,
       type,
