@@ -2,12 +2,13 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { MOVED_FILE } from '../cli/migrate.ts'
 import { makeDirectory } from '../host/directory.ts'
-import { sweepLeftovers } from '../host/leftovers.ts'
+import { isRestoreInterrupted, sweepLeftovers } from '../host/leftovers.ts'
 import { DirectoryInUseError, lockDirectory } from '../host/lock.ts'
 import { createKeyring, type Keyring } from '../identity/keyring.ts'
 import { createPasswords } from '../identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
 import { createConfigHistory } from '../manage/config/history.ts'
+import { readMeta } from '../store/engine/meta.ts'
 import { NewerStoreError, openStore, type Store, type StoreOptions } from '../store/engine/store.ts'
 import { isIncompleteCopy } from '../store/engine/store-move.ts'
 import { unusableDatabase } from '../store/engine/unusable-database.ts'
@@ -24,9 +25,7 @@ export const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Conf
 function lockDataDirectory(dataDir: string) {
   try {
     makeDirectory(dataDir)
-    const lock = lockDirectory(dataDir)
-    sweepLeftovers(dataDir)
-    return lock
+    return lockDirectory(dataDir)
   } catch (error) {
     if (error instanceof DirectoryInUseError) throw error
     throw new SettingError(
@@ -58,6 +57,20 @@ async function migrateSchema({ engine, migrate }: Store): Promise<void> {
     if (reason === undefined) throw error
     throw new SettingError('DATABASE_URL', `cannot be used: ${reason}`)
   }
+}
+
+const interruptedRestore = ({ dataDir }: Config) =>
+  new SettingError(
+    'SLUICE_DATA',
+    `has a restore that was interrupted (${dataDir}): run "sluice restore FILE" again`,
+  )
+
+/** A start would settle nothing of the restored journals, and create an empty gateway beside them. */
+async function refuseInterruptedRestore(config: Config, store: Store): Promise<void> {
+  if (!isRestoreInterrupted(config.dataDir)) return
+  // The rows of a restore into PostgreSQL are committed together, before its last file is deleted.
+  const isFilled = (await hasData(store)) && (await readMeta(store.db, 'digest_key')) !== undefined
+  if (!isFilled) throw interruptedRestore(config)
 }
 
 const noGateway = ({ databaseUrl, dataDir }: Config) =>
@@ -123,15 +136,22 @@ export async function openStoreAndKeys(
   { mustExist = false, isLocked = false, isCopy = false } = {},
 ) {
   if (lacksDatabaseFile(config)) refuseMoved(config)
-  if (mustExist && lacksDatabaseFile(config)) throw noGateway(config)
+  if (mustExist && lacksDatabaseFile(config) && !isRestoreInterrupted(config.dataDir)) throw noGateway(config)
   const lock = isLocked ? { release() {} } : lockDataDirectory(config.dataDir)
   const isNewFile = lacksDatabaseFile(config)
+  // Opening the store would create its file.
+  if (isNewFile && isRestoreInterrupted(config.dataDir)) {
+    lock.release()
+    throw interruptedRestore(config)
+  }
   const store = openStore(storeOptions(config))
   const close = async () => {
     await store.close()
     lock.release()
   }
   try {
+    if (!isNewFile) await refuseInterruptedRestore(config, store)
+    if (!isLocked) sweepLeftovers(config.dataDir)
     const isInitialised = !isNewFile && (await hasData(store))
     if (isInitialised && !isCopy && (await isIncompleteCopy(store.db)))
       throw new SettingError('DATABASE_URL', 'contains an incomplete copy: repeat "sluice migrate --to …"')

@@ -1,13 +1,14 @@
 import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeDirectory } from '../host/directory.ts'
+import { isRestoreInterrupted, RESTORED_PART } from '../host/leftovers.ts'
 import { lockDirectory } from '../host/lock.ts'
 import { syncPath } from '../host/sync-path.ts'
 import { diskFiles } from '../ledger/journal-files.ts'
 import { openSegmentFile, sumOf } from '../ledger/segment-file.ts'
 import { segmentPath } from '../ledger/segments.ts'
 import { readMeta } from '../store/engine/meta.ts'
-import { openStore } from '../store/engine/store.ts'
+import { openStore, type Store } from '../store/engine/store.ts'
 import { copyToPostgres } from '../store/engine/table-copy.ts'
 import { unusableDatabase } from '../store/engine/unusable-database.ts'
 import { DROP_BACKUP_SCHEMA, FORMAT, openFile } from './backup-file.ts'
@@ -59,9 +60,10 @@ function examine(path: string): Info {
 /** Files of a store. SQLite would apply the logs of a deleted store to the restored one. */
 const STORE_FILES = ['sluice.db', 'sluice.db-wal', 'sluice.db-journal']
 
+/** The journals of an interrupted restore are replaced. */
 function refuseUsed(dataDir: string): void {
   const nodes = join(dataDir, 'nodes')
-  const hasNodes = existsSync(nodes) && readdirSync(nodes).length > 0
+  const hasNodes = !isRestoreInterrupted(dataDir) && existsSync(nodes) && readdirSync(nodes).length > 0
   const used = STORE_FILES.find(name => existsSync(join(dataDir, name))) ?? (hasNodes ? 'nodes' : undefined)
   if (used !== undefined)
     throw new CommandError(
@@ -108,15 +110,15 @@ function replaceDirectory(from: string, to: string): void {
   renameSync(from, to)
 }
 
-async function fillPostgres(file: File, url: string): Promise<void> {
+/** Opens an empty database; one that has a gateway is refused. */
+async function withPostgres(url: string, write: (store: Store) => Promise<void>): Promise<void> {
   const store = openStore({ engine: 'postgres', url, maxConnections: 1 })
   try {
     if ((await store.isInitialised()) && (await readMeta(store.db, 'digest_key')) !== undefined)
       throw new CommandError(
         'the database of DATABASE_URL already contains a gateway; restore into an empty database',
       )
-    await store.migrate()
-    await store.db.transaction().execute(trx => copyToPostgres(file, trx))
+    await write(store)
   } catch (error) {
     const reason = unusableDatabase(error)
     throw reason === undefined ? error : new CommandError(`DATABASE_URL cannot be used: ${reason}`)
@@ -124,6 +126,14 @@ async function fillPostgres(file: File, url: string): Promise<void> {
     await store.close()
   }
 }
+
+const mustBeEmpty = (url: string): Promise<void> => withPostgres(url, async () => {})
+
+const fillPostgres = (file: File, url: string): Promise<void> =>
+  withPostgres(url, async store => {
+    await store.migrate()
+    await store.db.transaction().execute(trx => copyToPostgres(file, trx))
+  })
 
 /** Migrates a backup of an older version to the current schema; one of a newer version is refused. */
 async function migrateBackup(path: string): Promise<void> {
@@ -146,14 +156,19 @@ export async function restore({
   refuseUsed(dataDir)
   makeDirectory(dataDir)
   const lock = lockDirectory(dataDir)
-  const storePart = join(dataDir, 'sluice.db.part')
+  const storePart = join(dataDir, RESTORED_PART)
   const nodesPart = join(dataDir, 'nodes.part')
   const clear = () => {
     for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${storePart}${suffix}`, { force: true })
     rmSync(nodesPart, { recursive: true, force: true })
   }
+  let isWriting = false
   try {
     refuseUsed(dataDir)
+    // A restore that was killed at its very end may have filled the database, which then needs the journals that are here.
+    if (databaseUrl !== undefined) await mustBeEmpty(databaseUrl)
+    isWriting = true
+    if (isRestoreInterrupted(dataDir)) rmSync(join(dataDir, 'nodes'), { recursive: true, force: true })
     clear()
     copyFileSync(path, storePart, constants.COPYFILE_EXCL)
     await migrateBackup(storePart)
@@ -178,7 +193,7 @@ export async function restore({
     syncPath(dataDir)
     return { ok: true, lines: reportLines({ version, time, engine, ...journals }) }
   } finally {
-    clear()
+    if (isWriting) clear()
     lock.release()
   }
 

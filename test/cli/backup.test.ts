@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -317,6 +318,47 @@ describe('a restore after the files of a killed gateway were deleted', () => {
     assert.equal((await runHere(['admin', 'reset-password'], { env })).code, 0)
   })
 })
+
+for (const engine of ENGINES) {
+  describe(`a restore into ${engine} that was killed`, () => {
+    const filesOf = (dir: string) =>
+      readdirSync(dir, { recursive: true, encoding: 'utf8' })
+        .filter(name => name !== 'sluice.lock')
+        .toSorted()
+
+    it('is named by the next start, which creates nothing, and can be run again', async () => {
+      const source = await newGround('sqlite')
+      const server = await startServer(source)
+      const file = join(newDirectory(), 'sluice.backup')
+      assert.equal((await runHere(['backup', file], { env: settingsOf(source) })).code, 0)
+      await server.stop()
+
+      // The state between its last two steps: the journals are in place, the store is not.
+      const ground = await placeBeside(engine, source)
+      const halfway = await newGround('sqlite')
+      assert.equal((await runHere(['restore', file], { env: settingsOf(halfway) })).code, 0)
+      cpSync(join(halfway.dataDir, 'nodes'), join(ground.dataDir, 'nodes'), { recursive: true })
+      cpSync(join(halfway.dataDir, 'sluice.db'), join(ground.dataDir, 'sluice.db.part'))
+      const before = filesOf(ground.dataDir)
+
+      for (const command of [['start'], ['verify']]) {
+        const { code, stdout, stderr } = await run(command, { env: settingsOf(ground) })
+        assert.equal(code, 78, stderr)
+        assert.equal(stdout, '')
+        assert.match(
+          stderr,
+          /^sluice: SLUICE_DATA has a restore that was interrupted .*run "sluice restore FILE" again.*\n$/,
+        )
+        assert.deepEqual(filesOf(ground.dataDir), before)
+      }
+      const again = await runHere(['restore', file], { env: settingsOf(ground) })
+      assert.equal(again.code, 0, again.stderr)
+      assert.ok(!filesOf(ground.dataDir).includes('sluice.db.part'))
+      const { code, stdout, stderr } = await runHere(['verify'], { env: settingsOf(ground) })
+      assert.equal(code, 0, stdout + stderr)
+    })
+  })
+}
 
 describe('an older copy of the store under newer journals', () => {
   it('is brought up to date from the files the node has kept, each entry once, and refused if those have a gap', async () => {
