@@ -6,7 +6,10 @@ import type { Operations } from './operations.ts'
 
 /** A configuration file, or the configuration of another gateway, is sent as one command. */
 const MAX_BODY = 16 * 1024 * 1024
+/** Without a byte of the gateway for so long, it hangs. */
 const TIMEOUT_MS = 600_000
+/** How often the gateway sends a space, which JSON ignores, while a command runs. */
+const HEARTBEAT_MS = 30_000
 
 /** The shorter of the absolute and the relative path: a socket path has at most about 100 characters. */
 export function socketPath(dataDir: string): string {
@@ -34,13 +37,19 @@ export type Commands = { readonly operations: Operations; readonly run: RunComma
  * Serves commands over a Unix socket that only the owner of the data directory can open. What runs
  * them is loaded with the first command.
  */
-export async function serveControl(dataDir: string, load: () => Promise<Commands>): Promise<Server> {
+export async function serveControl(
+  dataDir: string,
+  load: () => Promise<Commands>,
+  heartbeatMs = HEARTBEAT_MS,
+): Promise<Server> {
   const path = socketPath(dataDir)
   // A killed process leaves its socket behind. This process has the lock of the directory, so no other one uses it.
   rmSync(path, { force: true })
   const server = createServer(async (incoming, response) => {
-    const outcome = await answer(load, incoming.url ?? '', incoming)
     response.writeHead(200, { 'content-type': 'application/json' })
+    const heartbeat = setInterval(() => response.write(' '), heartbeatMs)
+    const outcome = await answer(load, incoming.url ?? '', incoming)
+    clearInterval(heartbeat)
     response.end(JSON.stringify(outcome))
   })
   await new Promise<void>((resolve, reject) => {
@@ -81,14 +90,23 @@ export function callControl(
   dataDir: string,
   name: Name,
   input: unknown,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<CommandOutcome | undefined> {
   return new Promise((resolve, reject) => {
     const call = request({
       socketPath: socketPath(dataDir),
       path: `/${name}`,
       method: 'POST',
-      timeout: TIMEOUT_MS,
+      timeout: timeoutMs,
     })
+    // Node.js only reports the timeout; destroying the call rejects it.
+    call.on('timeout', () =>
+      call.destroy(
+        new CommandError(
+          `the running gateway has not answered for ${timeoutMs / 1000} s. It may hang: see its log, or restart it`,
+        ),
+      ),
+    )
     call.on('error', error => {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(undefined)
