@@ -166,7 +166,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       JSON_HELP,
       DATA_HELP,
       'Example: export SAT=$(sluice admin access-token root)',
-      'Exit 0: the token was created and printed. Exit 1: there is no such user.',
+      'Exit 0: the token was created and printed. Exit 1: there is no such user, or TEXT has not 1 to 50 characters.',
     ],
     positionals: 1,
     run: async (deps, values, [username = 'root']) => {
@@ -420,7 +420,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       JSON_HELP,
       DATA_HELP,
       'Example: sluice verify --anchor /mnt/anchors/anchors.log',
-      'Exit 0: every check passed. Exit 65: a check failed; the output names it. Exit 1: FILE cannot be read.',
+      'Exit 0: every check passed. Exit 65: a check failed; the output names it. Exit 1: FILE cannot be read, or has no anchors.',
     ],
     positionals: 0,
     run: async (deps, values) => {

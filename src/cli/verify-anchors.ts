@@ -49,11 +49,13 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
   const places: string[] = []
 
   /** Each line of a node refers to the line before it. The first line may refer to a missing one, because files are rotated. */
-  async function takeFile(path: string): Promise<void> {
+  async function takeFile(path: string): Promise<{ hasAnchors: boolean }> {
     const name = basename(path)
     const last = new Map<string, string>()
     let lines = 0
+    let hasAnchors = false
     for await (const { line, anchor } of readAnchorFile(path)) {
+      hasAnchors = true
       if (!isGenuine(key, anchor)) {
         faults.push(`anchors: line ${line} of ${name} was changed, or is not from this gateway`)
         continue
@@ -67,6 +69,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
       lines += 1
     }
     places.push(`${name}: ${lines}`)
+    return { hasAnchors }
   }
 
   function takeJournal({ node, anchors }: JournalReport): void {
@@ -91,7 +94,9 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
   for (const path of [older, ownFile]) if (path !== undefined && existsSync(path)) await takeFile(path)
   if (shippedFile !== undefined) {
     mustBeReadable(shippedFile)
-    await takeFile(shippedFile)
+    const { hasAnchors } = await takeFile(shippedFile)
+    if (!hasAnchors)
+      throw new CommandError(`--anchor: ${shippedFile} has no anchors, so nothing was compared`)
   }
   const isOwnMissing = ownFile !== undefined && !existsSync(ownFile)
   for (const journal of journals) takeJournal(journal)

@@ -177,6 +177,14 @@ describe('SLUICE_ANCHOR', () => {
       assert.equal(refused.code, 1, refused.stdout)
       assert.match(refused.stderr, /^sluice: --anchor: \S+ cannot be read \((ENOENT|EISDIR)\)\n$/)
     }
+    const without = join(newDirectory(), 'without.log')
+    for (const content of ['', 'a line of another program\n']) {
+      writeFileSync(without, content)
+      const args = ['verify', '--anchor', without]
+      const refused = await runHere(args, { env: settingsOf({ ...ground, env }) })
+      assert.equal(refused.code, 1, refused.stdout)
+      assert.match(refused.stderr, /^sluice: --anchor: \S+ has no anchors, so nothing was compared\n$/)
+    }
     writeFileSync(copy, stdout.replace(/"seq":\d+/, '"seq":99'))
     const changed = await runHere(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
     assert.equal(changed.code, 65)
