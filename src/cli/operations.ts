@@ -3,7 +3,7 @@ import type { CanaryCommands } from '../domain/canary-command.ts'
 import type { ApplyInput, RollbackInput } from '../domain/config-change.ts'
 import { Refusal } from '../domain/errors.ts'
 import type { ImportRequest } from '../domain/import.ts'
-import { mask } from '../domain/text.ts'
+import { codePoints, mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { newAccessToken, newPassword } from '../identity/credentials.ts'
 import { OPERATOR } from '../identity/passwords.ts'
@@ -98,7 +98,10 @@ export function createOperations(deps: OperationDeps) {
     return { password }
   }
 
-  async function accessToken({ username, name }: { username: string; name: string }) {
+  async function accessToken({ username, name: text }: { username: string; name: string }) {
+    const name = text.trim()
+    if (name === '' || codePoints(name) > 50)
+      throw new CommandError('the name of the token must have 1 to 50 characters')
     const user = await mustFind(username)
     const token = newAccessToken()
     await transact(db, async trx => {

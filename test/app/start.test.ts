@@ -1033,6 +1033,11 @@ for (const engine of ENGINES) {
         const creation = await command('admin', 'access-token', '--name', 'from the command line')
         const reset = await command('admin', 'reset-password')
         const refusal = await command('admin', 'reset-password', 'unknown-user')
+        for (const name of ['', ' ', 'n'.repeat(51)]) {
+          const unnamed = await command('admin', 'access-token', '--name', name)
+          assert.deepEqual([unnamed.code, unnamed.stdout], [1, ''])
+          assert.equal(unnamed.stderr, 'sluice: the name of the token must have 1 to 50 characters\n')
+        }
         if (!isRunning) await start()
         assert.deepEqual([creation.code, creation.stderr], [0, ''])
         assert.match(creation.stdout, /^sat-[A-Za-z0-9]{48}\n$/)
