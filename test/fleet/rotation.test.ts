@@ -37,9 +37,9 @@ describe('a rotation of the master secret on several machines (docs/operating/fl
   }
 
   async function addSealed({ api }: Server) {
-    const made = createFurnisher(api, 'http://127.0.0.1:9')
+    const furnisher = createFurnisher(api, 'http://127.0.0.1:9')
     const key = `provider-key-${Math.random()}`
-    const id = await made.addChannel({ key, models: ['sealed'] })
+    const id = await furnisher.addChannel({ key, models: ['sealed'] })
     return { id, key }
   }
   const revealedBy = async ({ api }: Server, id: number) =>

@@ -388,9 +388,9 @@ describe('a rotation of the master secret in the data directory', () => {
     let server = await startServer(options)
     let client = openClient(server.url)
     try {
-      const made = createFurnisher(server.api, simulator.url)
-      const { key } = await made.newToken({ unlimited_quota: true })
-      const earlier = await made.serve('sim-words-4')
+      const furnisher = createFurnisher(server.api, simulator.url)
+      const { key } = await furnisher.newToken({ unlimited_quota: true })
+      const earlier = await furnisher.serve('sim-words-4')
       const chats = async (model: string) =>
         countOf(await Promise.all(Array.from({ length: CLIENTS }, () => client.chat(key, ask(model)))))
       assert.deepEqual(await chats(earlier.model), { 200: CLIENTS })
@@ -398,7 +398,7 @@ describe('a rotation of the master secret in the data directory', () => {
       const rotated = await runHere(['admin', 'rotate-secret'], { env: settingsOf(options) })
       assert.equal(rotated.code, 0, rotated.stderr)
       // Every worker reads the channels again.
-      const later = await made.serve('sim-words-9')
+      const later = await furnisher.serve('sim-words-9')
       assert.deepEqual(await chats(earlier.model), { 200: CLIENTS })
       assert.deepEqual(await chats(later.model), { 200: CLIENTS })
 
