@@ -24,9 +24,8 @@ const root = createRootRouteWithContext<Context>()({
 })
 
 type Raw = Record<string, unknown>
-/** Unset filters are not part of the URL. */
-const optional = <Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Fields[Name] } =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields
+/** An unset filter stays in the result as undefined: without it, the router would take the invalid text of the URL. */
+const optional = <Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Fields[Name] } => fields
 const listFields = ({ p, q }: Raw) => ({ p: readWhole(p), q: readText(q) })
 const listSearch = (raw: Raw) => optional(listFields(raw))
 

@@ -187,6 +187,11 @@ function describeForms(): void {
     assert.equal((await own.json()).data.total, 0)
   })
 
+  it('opens a link with a time that no calendar has', async () => {
+    await page.goto(`${server.url}/?from=9999999999999999&until=9999999999999999`)
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  })
+
   it('says why it could not sign out', async () => {
     await page.route('**/api/user/logout', route => route.abort())
     await page.goto(`${server.url}/me`)

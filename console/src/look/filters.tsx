@@ -20,8 +20,13 @@ export function useFilters<Filters extends { p?: number | undefined }>() {
 
 export const readText = (value: unknown) =>
   typeof value === 'string' || typeof value === 'number' ? String(value) || undefined : undefined
-export const readWhole = (value: unknown) =>
-  Number.isInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined
+/** The last second of the year 9999. No id is larger. */
+const MAX_WHOLE = 253_402_300_799
+
+export function readWhole(value: unknown): number | undefined {
+  const number = Number(value)
+  return Number.isInteger(number) && number > 0 && number <= MAX_WHOLE ? number : undefined
+}
 
 export const readFlag = (value: unknown) => (String(value) === 'true' ? true : undefined)
 
