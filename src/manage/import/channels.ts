@@ -14,7 +14,7 @@ import { createChannelRows } from '../channels/channel-rows.ts'
 import { createChannelSeals } from '../channels/channel-seals.ts'
 import { type ChannelCheck, checkChannel } from './channel-fields.ts'
 import { auditImport, type ImportContext, type ImportState, importRow, stateOf } from './context.ts'
-import { compareFields, digestFields } from './difference.ts'
+import { compareFields, conflictMessage, digestFields } from './difference.ts'
 import type { SourceChannel, SourceKey } from './inventory.ts'
 import { findRotatedChannels } from './rotated-channels.ts'
 
@@ -170,12 +170,7 @@ export async function importChannels(
         channel.label,
         'has another destination there, and keys or settings that were changed here; its destination here stays',
       )
-    if (conflicting.length > 0)
-      notes.note(
-        'channel',
-        channel.label,
-        `was changed here and there: ${conflicting.join(', ')}; what is here stays`,
-      )
+    if (conflicting.length > 0) notes.note('channel', channel.label, conflictMessage(conflicting))
     notes.count('channels', changed.length === 0 ? 'unchanged' : 'changed')
     const state = stateFor(checked)
     const isRotated = imports.source_id !== channel.sourceId

@@ -73,3 +73,6 @@ export function differenceOf<Name extends string, Last extends { readonly fields
     isBooked: true,
   }
 }
+
+export const conflictMessage = (names: readonly string[]) =>
+  `was changed here and there: ${names.join(', ')}; what is here stays`

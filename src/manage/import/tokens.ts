@@ -26,7 +26,7 @@ import {
   returnedMessage,
   stateOf,
 } from './context.ts'
-import { differenceOf, digestFields } from './difference.ts'
+import { conflictMessage, differenceOf, digestFields } from './difference.ts'
 import type { SourceGateway, SourceToken } from './inventory.ts'
 
 const fieldsOf = (token: SourceToken) => ({
@@ -195,8 +195,7 @@ export async function importTokens(
     { last, here, conflicting, missing, isSame, isBooked }: Decision,
   ): void {
     const note = (message: string) => notes.note('token', token.label, message)
-    if (conflicting.length > 0)
-      note(`was changed here and there: ${conflicting.join(', ')}; what is here stays`)
+    if (conflicting.length > 0) note(conflictMessage(conflicting))
     if (last.isGone && token.isEnabled && here.status === TOKEN_STATUS.disabled) note(returnedMessage)
     if (missing > 0) note(missingMessage(missing))
     if (!isBooked) note('the difference of its quota exceeds the maximum of an account')

@@ -28,7 +28,7 @@ import {
   returnedMessage,
   stateOf,
 } from './context.ts'
-import { differenceOf, digestFields } from './difference.ts'
+import { conflictMessage, differenceOf, digestFields } from './difference.ts'
 import type { SourceGateway, SourceUser } from './inventory.ts'
 import { createUsernames, usernameOf } from './names.ts'
 import { quoted } from './values.ts'
@@ -229,8 +229,7 @@ export async function importUsers(
     const note = (message: string) => notes.note('user', user.label, message)
     if (last.fields?.name !== digestFields({ name: user.name }, digest).name)
       note(`was renamed there; its name here stays ${quoted(here.username)}`)
-    if (conflicting.length > 0)
-      note(`was changed here and there: ${conflicting.join(', ')}; what is here stays`)
+    if (conflicting.length > 0) note(conflictMessage(conflicting))
     if (last.isGone && user.isEnabled && here.status === DISABLED) note(returnedMessage)
     if (missing > 0) note(missingMessage(missing))
     if (!isBooked) note('the difference of its quota cannot be booked now; run the import again')
