@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../test/support/postgres.ts'
+import { freePort } from '../test/support/free-port.ts'
 import { QUESTION } from './answers.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../test/support/postgres.ts'
+import { freePort } from '../test/support/free-port.ts'
 import { ANSWER } from './answers.ts'
 import type { Authority } from './authority.ts'
 import { findProgram, start, untilConnected } from './process.ts'

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../test/support/postgres.ts'
+import { freePort } from '../test/support/free-port.ts'
 import type { Options } from './options.ts'
 import { costOf, run, start, untilAnswers } from './process.ts'
 import { type Sluice, startSluice } from './sluice.ts'

@@ -4,7 +4,8 @@ import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { MANAGEMENT_STATUS, RELAY_STATUS } from '../../src/domain/errors.ts'
-import { createDatabase, freePort } from '../support/postgres.ts'
+import { freePort } from '../support/free-port.ts'
+import { createDatabase } from '../support/postgres.ts'
 import {
   logLines,
   lookInto,

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startSimulator } from '../../simulator/server.ts'
 import { type Balancer, hasHaproxy, startBalancer, startHaproxy } from '../support/balancer.ts'
-import { freePort } from '../support/postgres.ts'
+import { freePort } from '../support/free-port.ts'
 import {
   newDirectory,
   newGround,

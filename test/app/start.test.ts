@@ -25,6 +25,7 @@ import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
 import { runCli } from '../../src/cli/cli.ts'
 import { version } from '../../src/host/version.ts'
 import { runHere } from '../support/command.ts'
+import { freePort } from '../support/free-port.ts'
 import {
   createApi,
   ENGINES,
@@ -415,14 +416,6 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', ()
     assert.doesNotMatch(ended.stderr, /hunter2|sluice-test/)
   })
 })
-
-const freePort = () =>
-  new Promise<number>(resolve => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 
 describe('a port that is in use', () => {
   it('is reported by its name, and a new root password is still printed', async () => {

@@ -16,7 +16,7 @@ import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { TEST_CERTIFICATE } from '../support/certificate.ts'
 import { proxySkip, startExampleProxy } from '../support/example-proxy.ts'
-import { freePort } from '../support/postgres.ts'
+import { freePort } from '../support/free-port.ts'
 import { newDirectory, run, until } from '../support/process.ts'
 import { commandOf } from '../support/program.ts'
 

@@ -79,6 +79,48 @@ function describeForms(): void {
     assert.deepEqual([name, remain_quota], ['spending more', UNITS_PER_USD])
   })
 
+  it('keeps what is typed while a token is saved', async test => {
+    const { id } = await create('/api/token/', { name: 'before', remain_quota: UNITS_PER_USD })
+    await follow(page, `/tokens/${id}`)
+    const respond = Promise.withResolvers<void>()
+    test.after(() => page.unroute('**/api/token/'))
+    await page.route('**/api/token/', async route => {
+      if (route.request().method() === 'PUT') await respond.promise
+      await route.fallback()
+    })
+    const name = panel().getByLabel('Name', { exact: true })
+    await name.fill('stored')
+    const started = page.waitForRequest(request => request.method() === 'PUT')
+    await panel().getByRole('button', { name: 'Save' }).click()
+    await started
+    await name.fill('typed later')
+    respond.resolve()
+    await heading('stored').waitFor()
+    assert.equal(await name.inputValue(), 'typed later')
+    await panel().getByRole('button', { name: 'Save' }).click()
+    await heading('typed later').waitFor()
+    assert.equal((await read(`/api/token/${id}`)).name, 'typed later')
+  })
+
+  it('saves only the changed fields of a user', async () => {
+    const { id } = await newUser('eva')
+    await follow(page, `/users/${id}`)
+    await panel().getByLabel('Display name').waitFor()
+    const changed = await server.api('PUT', '/api/user/', {
+      id,
+      email: 'eva@example.com',
+      limits: { rpm: 7 },
+    })
+    assert.equal(changed.status, 200, changed.text)
+    await panel().getByLabel('Display name').fill('Eva')
+    await panel().getByRole('button', { name: 'Save', exact: true }).click()
+    const { display_name, email, limits } = await until('the name', async () => {
+      const user = await read(`/api/user/${id}`)
+      return user.display_name === 'Eva' ? user : undefined
+    })
+    assert.deepEqual([display_name, email, limits.rpm], ['Eva', 'eva@example.com', 7])
+  })
+
   it('hides the key of a token when another token is opened', async () => {
     const one = await create('/api/token/', { name: 'with a key', unlimited_quota: true })
     const other = await create('/api/token/', { name: 'another', unlimited_quota: true })

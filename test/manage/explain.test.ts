@@ -243,7 +243,7 @@ for (const engine of oneEngine('postgres'))
         'Token "named token" (#1) may be used only from these addresses: 10.1.2.0/24.',
         'allow_address',
       ])
-      const expiry = Math.floor(Date.now() / 1000) + 1
+      const expiry = Math.floor(Date.now() / 1000) + 2
       const [sentence, kind] = await explained({ expired_time: expiry }, () =>
         until('the token to expire', () => (Date.now() / 1000 > expiry ? true : undefined)),
       )

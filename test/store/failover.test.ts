@@ -6,7 +6,8 @@ import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { parsePostgresUrl } from '../../src/store/engine/postgres-url.ts'
 import { openStore } from '../../src/store/engine/store.ts'
-import { freePort, stopOwnPostgres } from '../support/postgres.ts'
+import { freePort } from '../support/free-port.ts'
+import { stopOwnPostgres } from '../support/postgres.ts'
 import { startPostgresPair } from '../support/postgres-pair.ts'
 import {
   lookInto,

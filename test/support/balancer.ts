@@ -5,7 +5,7 @@ import { Agent, createServer, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from './postgres.ts'
+import { freePort } from './free-port.ts'
 import { until } from './process.ts'
 
 const CHECK_MS = 100

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { TEST_CERTIFICATE, TEST_KEY } from './certificate.ts'
-import { freePort } from './postgres.ts'
+import { freePort } from './free-port.ts'
 import { newDirectory, until } from './process.ts'
 
 /** Programs of the system administrator may not be in the path of an ordinary user. */

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { freePort } from './postgres.ts'
+import { freePort } from './free-port.ts'
 import { query } from './postgres-pair.ts'
 import { childrenOf, isAlive, until } from './process.ts'
 

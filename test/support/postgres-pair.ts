@@ -14,7 +14,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { freePort, startPostgres } from './postgres.ts'
+import { freePort } from './free-port.ts'
+import { startPostgres } from './postgres.ts'
 import { until } from './process.ts'
 
 /** Runs a statement on a connection of its own. */

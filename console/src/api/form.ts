@@ -1,5 +1,5 @@
 import { type BaseSyntheticEvent, useRef } from 'react'
-import { type DefaultValues, type FieldValues, type Path, useForm } from 'react-hook-form'
+import { type DefaultValues, type FieldValues, type Path, type UseFormReturn, useForm } from 'react-hook-form'
 import type { z } from 'zod'
 import type { Input } from './client.ts'
 import type { AnswerOf, RouteName } from './contract.ts'
@@ -71,6 +71,26 @@ export function useSavingForm<Values extends FieldValues>({
     isBusy: isSubmitting,
     fault: errors.root?.server?.message,
   }
+}
+
+const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
+
+/** Only changed fields are sent, so that changes of other fields made elsewhere, or by requests, survive. */
+export const changedFields = <Body extends object>(body: Body, before: Body): Partial<Body> =>
+  Object.fromEntries(
+    Object.entries(body).filter(([name, value]) => !isSame(value, before[name as keyof Body])),
+  ) as Partial<Body>
+
+/** After a save: sets every field to `next`, except those that were edited while these values were saved. */
+export function resetToSaved<Values extends FieldValues>(
+  form: UseFormReturn<Values>,
+  saved: Values,
+  next: Values = saved,
+): void {
+  const now = form.getValues()
+  form.reset(next)
+  for (const name of Object.keys(now) as Path<Values>[])
+    if (!isSame(now[name], saved[name])) form.setValue(name, now[name], { shouldDirty: true })
 }
 
 type ContractFormOptions<Name extends RouteName, Values extends FieldValues> = Omit<

@@ -1,4 +1,5 @@
 import type { Channel, ChannelType } from '../../api/contract.ts'
+import { changedFields } from '../../api/form.ts'
 import { splitKeys } from './channel-types.ts'
 import type { MappingRow } from './model-mapping.tsx'
 
@@ -129,18 +130,8 @@ export function bodyOf(values: ChannelValues, channel?: Channel) {
 
 export type ChannelFormBody = ReturnType<typeof bodyOf>
 
-/** Only changed fields are sent, so that concurrent changes of other fields survive. */
-export function changesOf(
-  values: ChannelValues,
-  before: ChannelValues,
-  channel: Channel,
-): Partial<ChannelFormBody> {
-  const old = bodyOf(before, channel) as Record<string, unknown>
-  const changed = Object.entries(bodyOf(values, channel)).filter(
-    ([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name]),
-  )
-  return Object.fromEntries(changed)
-}
+export const changesOf = (values: ChannelValues, before: ChannelValues, channel: Channel) =>
+  changedFields<ChannelFormBody>(bodyOf(values, channel), bodyOf(before, channel))
 
 export const modeOf = ({ key, keyMode }: ChannelValues) =>
   splitKeys(key).length > 1 ? keyMode : ('single' as const)

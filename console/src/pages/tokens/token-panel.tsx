@@ -3,7 +3,7 @@ import { Eye, EyeOff } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Token } from '../../api/contract.ts'
-import { useContractForm } from '../../api/form.ts'
+import { resetToSaved, useContractForm } from '../../api/form.ts'
 import { useCall, useRouteMutation } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
@@ -62,7 +62,7 @@ function Editor({ token }: { readonly token: Token }) {
     defaults: before,
     toInput: values => ({ body: { id: token.id, ...changesOf(values, before) } }),
     onDone: (_answer, values) => {
-      form.reset(values)
+      resetToSaved(form, values)
       setBefore(values)
       toast(t('editor.saved', { name: values.name }))
     },

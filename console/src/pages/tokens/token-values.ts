@@ -1,5 +1,6 @@
 import type { BodyMode } from '../../../../src/domain/body-log.ts'
 import type { Token } from '../../api/contract.ts'
+import { changedFields } from '../../api/form.ts'
 import { unitsOfUsd, usdOfUnits } from '../../look/format.ts'
 import { fromDateField } from '../../look/zone.ts'
 
@@ -71,12 +72,5 @@ export const bodyOf = (values: TokenValues) => ({
   log_bodies: values.log_bodies,
 })
 
-/** Only changed fields are sent, because the remaining quota changes while the form is open. */
-export function changesOf(values: TokenValues, before: TokenValues): Partial<ReturnType<typeof bodyOf>> {
-  const old = bodyOf(before) as Record<string, unknown>
-  return Object.fromEntries(
-    Object.entries(bodyOf(values)).filter(
-      ([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name]),
-    ),
-  )
-}
+export const changesOf = (values: TokenValues, before: TokenValues) =>
+  changedFields(bodyOf(values), bodyOf(before))

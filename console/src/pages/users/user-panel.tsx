@@ -2,7 +2,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { User } from '../../api/contract.ts'
-import { useContractForm } from '../../api/form.ts'
+import { changedFields, resetToSaved, useContractForm } from '../../api/form.ts'
 import { useCall, useRouteMutation } from '../../api/query.ts'
 import { ROLE, useIsRoot, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
@@ -106,31 +106,43 @@ type Values = {
   revoke_access_tokens: boolean
 }
 const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
+
+const valuesOf = (user: User): Values => ({
+  display_name: user.display_name,
+  email: user.email,
+  rpm: String(user.limits.rpm ?? ''),
+  tpm: String(user.limits.tpm ?? ''),
+  concurrency: String(user.limits.concurrency ?? ''),
+  password: '',
+  revoke_access_tokens: false,
+})
+
+const bodyOf = ({ display_name, email, rpm, tpm, concurrency }: Values) => ({
+  display_name,
+  email,
+  limits: { rpm: limitOf(rpm), tpm: limitOf(tpm), concurrency: limitOf(concurrency) },
+})
+
 function Editor({ user }: { readonly user: User }) {
   const { t } = useTranslation()
   useLinkedField()
+  const [before, setBefore] = useState(() => valuesOf(user))
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'updateUser', Values>({
     route: 'updateUser',
-    defaults: {
-      display_name: user.display_name,
-      email: user.email,
-      rpm: String(user.limits.rpm ?? ''),
-      tpm: String(user.limits.tpm ?? ''),
-      concurrency: String(user.limits.concurrency ?? ''),
-      password: '',
-      revoke_access_tokens: false,
-    },
-    toInput: ({ display_name, email, password, revoke_access_tokens, rpm, tpm, concurrency }) => ({
+    defaults: before,
+    toInput: values => ({
       body: {
         id: user.id,
-        display_name,
-        email,
-        ...(password === '' ? {} : { password, revoke_access_tokens }),
-        limits: { rpm: limitOf(rpm), tpm: limitOf(tpm), concurrency: limitOf(concurrency) },
+        ...changedFields(bodyOf(values), bodyOf(before)),
+        ...(values.password === ''
+          ? {}
+          : { password: values.password, revoke_access_tokens: values.revoke_access_tokens }),
       },
     }),
     onDone: (_user, values) => {
-      form.reset({ ...values, password: '', revoke_access_tokens: false })
+      const next = { ...values, password: '', revoke_access_tokens: false }
+      resetToSaved(form, values, next)
+      setBefore(next)
       toast(t('editor.saved', { name: user.username }))
     },
     names: { limits: 'rpm' },
