@@ -442,6 +442,19 @@ describe('errors in the client’s format', () => {
     assert.match(bad.body.error.message, /contents/)
   })
 
+  it('on Gemini’s routes with the seconds to wait in the body, which its clients read instead of the header', async () => {
+    const { model } = await serveGpt()
+    const { key } = await relay.newToken({ limits: { rpm: 1 } })
+    const again = () =>
+      ask(`/v1beta/models/${model}:generateContent`, key, { contents: [{ parts: [{ text: 'x' }] }] })
+    await again()
+    const { status, headers, body } = await again()
+    assert.equal(status, 429)
+    assert.deepEqual(body.error.details, [
+      { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${headers.get('retry-after')}s` },
+    ])
+  })
+
   it('if the client requests a list, or an unsupported operation', async () => {
     const { key } = await relay.newToken()
     const of = (path: string, headers: Readonly<Record<string, string>>, method = 'GET') =>

@@ -17,6 +17,8 @@ export type RelayError = {
   }
   /** The kind of the error, if the provider's format names it. */
   readonly kind?: ErrorKind | undefined
+  /** For formats whose body has it, too (Gemini). */
+  readonly retryAfterS?: number | undefined
 }
 
 /** How a format encodes errors, keep-alives and headers. */
@@ -32,7 +34,10 @@ export type ErrorFormat = {
   lastEvent(error: RelayError, idsAndClock: IdsAndClock): string | Buffer
 }
 
-export const relayErrorOf = (refusal: Refusal): RelayError => relayError(refusal) as RelayError
+export const relayErrorOf = (refusal: Refusal): RelayError => ({
+  ...(relayError(refusal) as RelayError),
+  retryAfterS: refusal.retryAfterS,
+})
 
 export const COMMON_ERROR_FORMAT: ErrorFormat = {
   keepAlive: ': keep-alive\n\n',
@@ -41,7 +46,7 @@ export const COMMON_ERROR_FORMAT: ErrorFormat = {
 }
 
 /** The same error for the hub. An error inside a stream has no status of its own. */
-export function chatErrorOf({ status, body, kind }: RelayError): ChatError {
+export function chatErrorOf({ status, body, kind, retryAfterS }: RelayError): ChatError {
   const { message, type, param, code } = body.error
   const words = code === null ? undefined : String(code)
   return {
@@ -50,6 +55,7 @@ export function chatErrorOf({ status, body, kind }: RelayError): ChatError {
     type,
     ...(words !== undefined && { code: words }),
     ...(param !== null && { param }),
+    ...(retryAfterS !== undefined && { retryAfterS }),
   }
 }
 
