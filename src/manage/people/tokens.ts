@@ -169,6 +169,8 @@ export function createTokenHandlers({
       }),
 
     updateToken: async ({ actor, query, body: update, change }) => {
+      // Only owners may make every node write the account.
+      await mustFind(db, actor.id, update.id)
       await ledger.flushAndReturn({ kind: 'token', ownerId: update.id })
       return change(async ({ trx, audit }) => {
         const body: Partial<typeof update> & { id: number } = query.status_only
