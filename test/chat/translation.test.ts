@@ -528,15 +528,52 @@ describe('messages sent to a provider of chat completions', () => {
     assert.equal(back.body.service_tier, 'standard_only')
   })
 
+  const object = (properties: object, required: readonly string[], more: object = {}) => ({
+    type: 'object',
+    properties,
+    required,
+    additionalProperties: false,
+    ...more,
+  })
+  const text = { type: 'string' }
+
+  it('makes the schema of an answer strict if it fits OpenAI’s rules, because Anthropic and Gemini enforce it', () => {
+    const strictOf = (schema: object) => {
+      const request = { output_config: { format: { type: 'json_schema', schema } } }
+      const { body, warned } = send(request)
+      const own = translate(anthropic, responses, { ...CLAUDE, ...request }).body
+      const question = { model: 'm', contents: [{ parts: [{ text: 'Hi' }] }] }
+      const generationConfig = { responseMimeType: 'application/json', responseJsonSchema: schema }
+      const fromGemini = translate(gemini, openaiChat, { ...question, generationConfig }).body
+      const { strict } = (body.response_format as { json_schema: { strict?: boolean } }).json_schema
+      assert.deepEqual((own.text as { format: { strict?: boolean } }).format.strict, strict)
+      assert.deepEqual(fromGemini.response_format, body.response_format)
+      assert.deepEqual(warned, [])
+      return strict
+    }
+    const inside = (schema: object) => object({ a: schema }, ['a'])
+    const optional = object({ b: text }, [])
+    assert.equal(strictOf(inside(text)), true)
+    assert.equal(strictOf(inside({ type: 'array', items: { anyOf: [inside(text), { type: 'null' }] } })), true)
+    assert.equal(strictOf(inside({ enum: ['x', 'y'], description: 'One of them', title: 'A' })), true)
+    assert.equal(strictOf(object({ a: { $ref: '#/$defs/d' } }, ['a'], { $defs: { d: inside(text) } })), true)
+    for (const schema of [
+      SCHEMA,
+      text,
+      inside({ ...text, default: 'x' }),
+      inside({ ...text, pattern: '^x' }),
+      inside({ type: 'array', items: optional }),
+      inside({ anyOf: [text, optional] }),
+      { ...inside(text), anyOf: [inside(text)] },
+      inside(inside(inside(inside(inside(text))))),
+      object({ a: { $ref: '#/$defs/d' } }, ['a'], { $defs: { d: optional } }),
+    ])
+      assert.equal(strictOf(schema), undefined, JSON.stringify(schema))
+    const names = Array.from({ length: 101 }, (_, index) => `f${index}`)
+    assert.equal(strictOf(object(Object.fromEntries(names.map(name => [name, text])), names)), undefined)
+  })
+
   it('makes a tool strict if its schema fits OpenAI’s rules, which are stricter than Anthropic’s', () => {
-    const object = (properties: object, required: readonly string[], more: object = {}) => ({
-      type: 'object',
-      properties,
-      required,
-      additionalProperties: false,
-      ...more,
-    })
-    const text = { type: 'string' }
     const strictOf = (input_schema: object) => {
       const request = { tools: [{ name: 'f', input_schema, strict: true }] }
       const { body, warned } = send(request)

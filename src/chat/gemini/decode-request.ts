@@ -229,7 +229,7 @@ function decodeOutput(config: FieldReader): Output | undefined {
   const schema = config.object('responseJsonSchema')
   const openApi = config.object('responseSchema')
   if (schema === undefined && openApi === undefined) return { type: 'json' }
-  return { type: 'schema', schema: schema ?? fromOpenApi(openApi ?? {}) }
+  return { type: 'schema', schema: schema ?? fromOpenApi(openApi ?? {}), isEnforced: true }
 }
 
 /** Reasoning is returned only on request. A budget of 0 disables it, −1 lets the model decide. */

@@ -179,6 +179,8 @@ export type Output =
       readonly name?: string
       readonly description?: string
       readonly strict?: boolean
+      /** The format of the client has no `strict`: its answers always fit the schema. */
+      readonly isEnforced?: true
     }
 
 export type Reasoning = {

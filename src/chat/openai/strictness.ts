@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
-import type { FunctionTool } from '../hub/hub.ts'
+import type { FunctionTool, Output } from '../hub/hub.ts'
 import type { Warnings } from '../hub/warnings.ts'
 
 /** Whether a tool can be strict. The vendor rejects a request if the schema of a strict tool does not fit its rules. */
@@ -22,4 +22,52 @@ function isClosed(schema: JsonObject): boolean {
   if (isOfObjects && (additionalProperties !== false || !names.every(isRequired))) return false
   const maps = [properties, $defs, definitions].filter(isObject).flatMap(map => Object.values(map))
   return [...maps, items, ...(Array.isArray(anyOf) ? anyOf : [])].filter(isObject).every(isClosed)
+}
+
+/**
+ * The rules of a strict schema that OpenAI and Azure both know. With any other rule the vendor would reject the request, which it serves
+ * without `strict`.
+ */
+const STRICT_RULES: ReadonlySet<string> = new Set([
+  '$defs',
+  '$ref',
+  'additionalProperties',
+  'anyOf',
+  'const',
+  'definitions',
+  'description',
+  'enum',
+  'items',
+  'properties',
+  'required',
+  'title',
+  'type',
+])
+const STRICT_MOST = { levels: 5, properties: 100 }
+
+/** Whether an answer must fit its schema. Clients whose format enforces schemas expect that, wherever the vendor can do it. */
+export function outputStrictnessOf(output: Output & { type: 'schema' }): boolean | undefined {
+  const { schema, strict, isEnforced } = output
+  if (strict !== undefined || !isEnforced) return strict
+  const canBeStrict = schema.type === 'object' && schema.anyOf === undefined && isClosed(schema) && isPlain(schema)
+  return canBeStrict ? true : undefined
+}
+
+/** Whether a schema has only these rules, and is not too large for them. */
+function isPlain(schema: JsonObject): boolean {
+  let properties = 0
+  const areAll = (parts: readonly unknown[], level: number): boolean =>
+    parts.every(part => isObject(part) && isPlainAt(part, level))
+  const isPlainAt = (part: JsonObject, level: number): boolean => {
+    const { properties: fields = {}, items, anyOf = [], $defs = {}, definitions = {} } = part
+    if (level > STRICT_MOST.levels || !Object.keys(part).every(rule => STRICT_RULES.has(rule))) return false
+    if (!isObject(fields) || !isObject($defs) || !isObject(definitions) || !Array.isArray(anyOf)) return false
+    properties += Object.keys(fields).length
+    return (
+      properties <= STRICT_MOST.properties &&
+      areAll([...Object.values(fields), ...(items === undefined ? [] : [items])], level + 1) &&
+      areAll([...anyOf, ...Object.values($defs), ...Object.values(definitions)], level)
+    )
+  }
+  return isPlainAt(schema, 1)
 }

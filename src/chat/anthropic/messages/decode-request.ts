@@ -120,7 +120,7 @@ function decodeOutput(body: FieldReader, config: FieldReader | undefined): Outpu
   if (beta !== undefined && !isDeepStrictEqual(beta.value, format?.value))
     body.refuse(BETA_FORMAT, 'differs from output_config.format: send one of them')
   if (format?.text('type') !== 'json_schema') return undefined
-  return { type: 'schema', schema: format.object('schema') ?? {} }
+  return { type: 'schema', schema: format.object('schema') ?? {}, isEnforced: true }
 }
 
 const THINKING: readonly string[] = ['disabled', 'enabled', 'adaptive']

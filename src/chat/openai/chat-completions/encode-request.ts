@@ -20,7 +20,7 @@ import { byType, encodeResultMessages } from '../../hub/tools/tool-results.ts'
 import { warnUnsupported } from '../../hub/unsupported.ts'
 import { createChatWarnings, type Warnings } from '../../hub/warnings.ts'
 import { fitEffort, fitLimits, fitSampling } from '../parameters.ts'
-import { strictnessOf } from '../strictness.ts'
+import { outputStrictnessOf, strictnessOf } from '../strictness.ts'
 import { cacheControl, encodePart, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
 
@@ -208,6 +208,7 @@ function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[]
 function encodeOutput(output: Output | undefined): JsonObject | undefined {
   if (output === undefined) return undefined
   if (output.type === 'json') return { type: 'json_object' }
-  const { schema, name = 'answer', description, strict } = output
+  const { schema, name = 'answer', description } = output
+  const strict = outputStrictnessOf(output)
   return { type: 'json_schema', json_schema: bodyOf({ name, description, schema, strict }) }
 }

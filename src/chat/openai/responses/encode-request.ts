@@ -20,7 +20,7 @@ import { warnBeyondText, warnUnsupported } from '../../hub/unsupported.ts'
 import { createChatWarnings, type Warnings } from '../../hub/warnings.ts'
 import { sharedFields } from '../chat-completions/encode-request.ts'
 import { canThink, fitEffort, fitLimits, fitSampling } from '../parameters.ts'
-import { strictnessOf } from '../strictness.ts'
+import { outputStrictnessOf, strictnessOf } from '../strictness.ts'
 import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, splitExtras } from './content.ts'
 import { ENCRYPTED, LOGPROBS } from './decode-request.ts'
 
@@ -243,7 +243,8 @@ function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[]
 function encodeOutput(output: Output | undefined): JsonObject | undefined {
   if (output === undefined) return undefined
   if (output.type === 'json') return { type: 'json_object' }
-  const { schema, name = 'answer', description, strict } = output
+  const { schema, name = 'answer', description } = output
+  const strict = outputStrictnessOf(output)
   return bodyOf({ type: 'json_schema', name, description, schema, strict })
 }
 
