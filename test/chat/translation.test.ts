@@ -554,7 +554,10 @@ describe('messages sent to a provider of chat completions', () => {
     const inside = (schema: object) => object({ a: schema }, ['a'])
     const optional = object({ b: text }, [])
     assert.equal(strictOf(inside(text)), true)
-    assert.equal(strictOf(inside({ type: 'array', items: { anyOf: [inside(text), { type: 'null' }] } })), true)
+    assert.equal(
+      strictOf(inside({ type: 'array', items: { anyOf: [inside(text), { type: 'null' }] } })),
+      true,
+    )
     assert.equal(strictOf(inside({ enum: ['x', 'y'], description: 'One of them', title: 'A' })), true)
     assert.equal(strictOf(object({ a: { $ref: '#/$defs/d' } }, ['a'], { $defs: { d: inside(text) } })), true)
     for (const schema of [

@@ -49,7 +49,8 @@ const STRICT_MOST = { levels: 5, properties: 100 }
 export function outputStrictnessOf(output: Output & { type: 'schema' }): boolean | undefined {
   const { schema, strict, isEnforced } = output
   if (strict !== undefined || !isEnforced) return strict
-  const canBeStrict = schema.type === 'object' && schema.anyOf === undefined && isClosed(schema) && isPlain(schema)
+  const canBeStrict =
+    schema.type === 'object' && schema.anyOf === undefined && isClosed(schema) && isPlain(schema)
   return canBeStrict ? true : undefined
 }
 
