@@ -78,9 +78,9 @@ function readAmounts(fields: RequestFields, body: JsonObject): Amounts {
 }
 
 /** Fields that make hosts generate several choices, of which they may return fewer. */
-const CHOICES_MADE = ['best_of', 'num_return_sequences', 'candidate_count'] as const
+const CHOICES_MADE = ['best_of', 'num_return_sequences', 'candidate_count', 'n_cmpl'] as const
 
-function readChoicesMade(fields: RequestFields): number {
+export function readChoicesMade(fields: RequestFields): number {
   let most = 1
   for (const name of CHOICES_MADE) most = Math.max(most, fields.integer(name, MAX_CHOICES) ?? 1)
   return most

@@ -152,7 +152,7 @@ function countDeclared({ tools }: JsonObject): number {
 }
 
 const LIMITS = spellingsOf(DECISIVE.outputLimit)
-const CHOICES = spellingsOf(['n', 'best_of', 'candidate_count', 'num_return_sequences'])
+const CHOICES = spellingsOf(['n', 'best_of', 'candidate_count', 'num_return_sequences', 'n_cmpl'])
 const TURNS = ['messages', 'input', 'contents']
 
 /** Upper bounds for any answer to a body, in any format. */

@@ -14,12 +14,15 @@ export const DECISIVE = {
     'max_new_tokens',
     'max_tokens_to_sample',
     'num_predict',
+    // llama.cpp, which prefers it to all others.
+    'n_predict',
   ],
   choices: [
     'n',
     'best_of',
     'candidate_count',
     'num_return_sequences',
+    'n_cmpl',
     'num_images',
     'number_of_images',
     'batch_size',

@@ -22,7 +22,13 @@ const chat = (more: object) => ({ model: 'm', messages: MESSAGES, ...more })
 
 describe('the possible cost of a request', () => {
   it('is bounded by the greatest limit, under any name that a host accepts', () => {
-    for (const name of ['max_output_tokens', 'max_new_tokens', 'max_tokens_to_sample', 'num_predict'])
+    for (const name of [
+      'max_output_tokens',
+      'max_new_tokens',
+      'max_tokens_to_sample',
+      'num_predict',
+      'n_predict',
+    ])
       assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 9, [name]: 500 })), 500, name)
     assert.equal(
       outputOf('/v1/completions', { model: 'm', prompt: 'p', max_tokens: 9, max_new_tokens: 500 }),
@@ -34,8 +40,11 @@ describe('the possible cost of a request', () => {
   })
 
   it('is bounded by the choices that are generated, not only by those that are returned', () => {
-    for (const name of ['best_of', 'num_return_sequences', 'candidate_count'])
+    for (const name of ['best_of', 'num_return_sequences', 'candidate_count', 'n_cmpl']) {
       assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 9, n: 2, [name]: 5 })), 45, name)
+      const completion = { model: 'm', prompt: 'p', max_tokens: 9, n: 2, [name]: 5 }
+      assert.equal(outputOf('/v1/completions', completion), 45, name)
+    }
   })
 
   it('includes the reasoning budget beside the limit, because some hosts do not count it in the limit', () => {
@@ -87,6 +96,8 @@ describe('a request is refused', () => {
 
   it('for a limit or a budget that is not a number', () => {
     refused('/v1/chat/completions', chat({ num_predict: '90000' }), 'num_predict')
+    // Of llama.cpp: no limit.
+    refused('/v1/chat/completions', chat({ max_tokens: 1, n_predict: -1 }), 'n_predict')
     refused('/v1/chat/completions', chat({ thinking: { budget_tokens: '90000' } }), 'thinking.budget_tokens')
     refused('/v1/chat/completions', chat({ thinking_budget: 1.5 }), 'thinking_budget')
   })
