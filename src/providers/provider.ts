@@ -154,6 +154,8 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly isKeyError?: (status: number, body: unknown) => boolean
   /** `reasoningOutside`: reasoning tokens are not included in `completion_tokens`. */
   readonly usage?: { readonly reasoningOutside: boolean }
+  /** `max_tokens` limits the answer without its reasoning, which `completion_tokens` includes. */
+  readonly limitsAnswerOnly?: true
   /** What the vendor's hosts accept or reject beyond the format, for chats translated to it. */
   readonly encoding?: Pick<EncodeOptions, 'omitReasoning' | 'keepCacheMarks' | 'dialect'>
   /** Further models that search the web, and charge for it, with every request. */

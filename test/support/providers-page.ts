@@ -24,6 +24,7 @@ function quirksOf(provider: Provider): string[] {
   const {
     headers,
     usage,
+    limitsAnswerOnly,
     encoding,
     voices,
     transcripts,
@@ -39,6 +40,7 @@ function quirksOf(provider: Provider): string[] {
   return [
     ...Object.keys(headers ?? {}).map(name => `sends \`${name}\``),
     ...(usage?.reasoningOutside ? ['`completion_tokens` does not include reasoning tokens'] : []),
+    ...(limitsAnswerOnly ? ['`max_tokens` does not limit reasoning'] : []),
     ...(dialect?.refused?.length
       ? [`chat does not accept ${dialect.refused.map(word => `\`${word}\``).join(', ')}`]
       : []),

@@ -27,6 +27,7 @@ export const dashscope = {
     anthropic: '/apps/anthropic/v1/messages',
   },
   encoding: { keepCacheMarks: true },
+  limitsAnswerOnly: true,
   completions: { openai: '/compatible-mode/v1/completions' },
   embeddings: { openai: '/compatible-mode/v1/embeddings' },
   speech: {

@@ -15,6 +15,7 @@ export const siliconflow = {
   baseUrl: 'https://api.siliconflow.cn',
   auth: bearer,
   chat: { 'openai-chat': '/v1/chat/completions', anthropic: '/v1/messages' },
+  limitsAnswerOnly: true,
   embeddings: { openai: '/v1/embeddings' },
   speech: { openai: '/v1/audio/speech' },
   transcription: { openai: '/v1/audio/transcriptions' },

@@ -19,6 +19,7 @@ export const volcengine = {
     responses: '/api/v3/responses',
     anthropic: '/api/compatible/v1/messages',
   },
+  limitsAnswerOnly: true,
   embeddings: { openai: '/api/v3/embeddings' },
   images: { openai: '/api/v3/images/generations' },
   videos: { native: '/api/v3/contents/generations/tasks' },

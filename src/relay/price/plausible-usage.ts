@@ -54,13 +54,14 @@ export function limitsOf(
   const maximum = priced.modelMaximum(channel)
   const limit = work.outputLimit ? work.outputLimit(maximum) : work.outputTokens(undefined)
   const longest = Math.max(limit ?? 0, maximum ?? LONGEST_OUTPUT_TOKENS)
+  const unlimitedReasoning = work.tools && channel.provider.limitsAnswerOnly ? longest : 0
   const { units } = work
   return {
     input: plausible(Math.max(work.inputTokens, changed?.inputTokens ?? 0)) + ADDED_INPUT_TOKENS,
     output:
       limit === undefined
         ? Number.POSITIVE_INFINITY
-        : plausible(Math.max(limit, changed?.outputTokens(maximum) ?? 0)),
+        : plausible(Math.max(limit, changed?.outputTokens(maximum) ?? 0) + unlimitedReasoning),
     reasoning: channel.provider.usage?.reasoningOutside ? plausible(longest) : undefined,
     furtherOutput: plausible(longest),
     seconds: plausible(work.secondsLimit ?? units?.seconds ?? Number.POSITIVE_INFINITY),

@@ -15,6 +15,9 @@ type Fields = Readonly<Record<string, unknown>>
 const ANTHROPIC = 14
 const GEMINI = 24
 const XAI = 48
+const DASHSCOPE = 17
+const SILICONFLOW = 40
+const VOLCENGINE = 45
 
 /** `limit` × 1.1 + 64. */
 const plausible = (limit: number) => Math.ceil((limit * 11) / 10) + 64
@@ -93,6 +96,25 @@ for (const engine of oneEngine('postgres')) {
       assert.equal(row.completion_tokens, plausible(100))
       assert.equal(row.other.reported, undefined)
       assert.deepEqual(await relay.suspenseOf(id), [])
+    })
+
+    it('is trusted about reasoning if the client’s limit applies to the answer only', async () => {
+      const reasoned = { prompt_tokens: 5, completion_tokens: 30_000, total_tokens: 30_005 }
+      const itemized = { ...reasoned, completion_tokens_details: { reasoning_tokens: 29_990 } }
+      for (const type of [DASHSCOPE, SILICONFLOW, VOLCENGINE]) {
+        const { model, id, key } = await open({ type }, { max_output_tokens: 32_768 })
+        for (const usage of [reasoned, itemized, absurd]) {
+          answer = jsonAnswer(completion(usage))
+          const reply = await relay.chat(key, { model, messages, max_tokens: 1 })
+          assert.equal(reply.status, 200, reply.text)
+        }
+        const rows = await relay.rowsOf(id, 3)
+        assert.deepEqual(
+          rows.map(row => row.completion_tokens).toSorted((a, b) => a - b),
+          [30_000, 30_000, plausible(32_769)],
+          String(type),
+        )
+      }
     })
 
     it('is limited to the model’s own limit if the client sets none', async () => {
