@@ -11,6 +11,9 @@ const DIARIZED = 'diarized_json'
 /** Languages of the standard model without a two-letter code. */
 const LONG_CODES = ['haw', 'yue']
 
+/** Fields in which hosts accept audio instead of the file: its length is unknown here, and it is billed. */
+const OTHER_AUDIO = ['url', 'file_url', 'audio_url', 'audio', 'file_id', 'data'] as const
+
 type FormFields = readonly (readonly [name: string, value: string])[]
 
 /** A list index in a field name, which some clients add. */
@@ -96,6 +99,9 @@ export function readTranscriptionRequest(
   return readRequest({ ...body, file: file?.name }, fields => {
     const model = fields.model()
     if (fields.required('file') !== undefined) checkFile(fields, file, head)
+    const otherAudio = OTHER_AUDIO.find(name => (body[name] ?? '') !== '')
+    if (otherAudio !== undefined)
+      fields.refuse(otherAudio, 'is not supported: upload the audio in the field file')
     const language = task === 'transcribe' ? readLanguage(fields) : undefined
     const prompt = fields.text('prompt')
     const formats = /diarize/.test(model) ? [...TRANSCRIPT_FORMATS, DIARIZED] : TRANSCRIPT_FORMATS

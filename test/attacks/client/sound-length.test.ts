@@ -242,6 +242,22 @@ for (const engine of oneEngine('sqlite')) {
       assert.equal((await media.rowOf(id)).cost, 300 * SECOND_NANOS)
     })
 
+    it('cannot name other audio beside its file, which a host may transcribe instead', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND, { base_url: vendor.url })
+      const { key } = await media.open()
+      answer = jsonAnswer({ text: 'Hello.' })
+      const requests = vendor.seen.length
+      for (const path of [PATH, '/v1/audio/translations'])
+        for (const name of ['url', 'file_url', 'audio_url', 'audio', 'file_id', 'data', 'url[]']) {
+          const form = soundForm({ model, [name]: 'https://long.example/a.mp3' }, fileOf(wavFile(1)))
+          const { status, body } = await media.post(path, key, form)
+          assert.deepEqual([status, body.error.param], [400, name.replace('[]', '')], `${path} ${name}`)
+        }
+      assert.equal(vendor.seen.length, requests)
+      const reply = await media.post(PATH, key, soundForm({ model, url: '' }, fileOf(wavFile(1))))
+      assert.equal(reply.status, 200, reply.text)
+    })
+
     it('does not pay for a length that no file of its size can hold', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND, { base_url: vendor.url })
       const { id, key } = await media.open({ unlimited_quota: true })
