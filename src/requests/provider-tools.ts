@@ -11,9 +11,13 @@ import { TOOL_COUNTS } from '../domain/usage.ts'
 /** The price of a call. `tokens`: only the input that its results add. Undefined: it has no price here. */
 type Charge = ToolName | 'tokens' | undefined
 
-/** The location of a tool in a request: an element of a list, a member of that element, or a member of the body. */
+/**
+ * The location of a tool in a request: an element of a list, a member of that element, a member of the body, or an element
+ * of the `tools` of an item of `input`.
+ */
 type ToolPlace =
   | { readonly list: 'tools' | 'plugins'; readonly index: number; readonly member?: string }
+  | { readonly item: number; readonly index: number }
   | { readonly member: string }
 
 export type RequestedTool = {
@@ -145,6 +149,7 @@ export function requestedTools(body: JsonObject): RequestedTools {
     if (value === null || value === undefined) continue
     if (name === 'tools') readTools(value, body, add)
     else if (name === 'plugins' && Array.isArray(value)) readPlugins(value, add)
+    else if (name === 'input' && Array.isArray(value)) readItems(value, add)
     else if (Object.hasOwn(MEMBERS, name)) add(readMember(name, value))
   }
   return list === undefined ? NO_TOOLS : limited(list, body)
@@ -161,7 +166,17 @@ function readTools(tools: unknown, body: JsonObject, add: Add): void {
   for (const [index, tool] of tools.entries()) {
     if (!isObject(tool)) continue
     if (isGoogle) readGoogleTool(tool, index, add)
-    else add(readTool(tool, index, Object.hasOwn(body, 'input')))
+    else add(readTool(tool, { list: 'tools', index }, Object.hasOwn(body, 'input')))
+  }
+}
+
+/** Items of Responses may offer tools too: the result of a search for tools, and `additional_tools`. */
+function readItems(items: readonly unknown[], add: Add): void {
+  for (const [item, each] of items.entries()) {
+    const tools = member(each, 'tools')
+    if (!Array.isArray(tools)) continue
+    for (const [index, tool] of tools.entries())
+      if (isObject(tool)) add(readTool(tool, { item, index }, true))
   }
 }
 
@@ -182,9 +197,12 @@ function readLoneTool(tool: unknown, isGoogle: boolean): RequestedTool | undefin
 }
 
 /** `isResponses`: the answer contains every call as an item. */
-function readTool(tool: JsonObject, index: number, isResponses: boolean): RequestedTool | undefined {
-  const place = { list: 'tools', index } as const
-  const field = `tools[${index}]`
+function readTool(
+  tool: JsonObject,
+  place: Extract<ToolPlace, { index: number }>,
+  isResponses: boolean,
+): RequestedTool | undefined {
+  const field = `${'item' in place ? `input[${place.item}].` : ''}tools[${place.index}]`
   const fullType = tool.type
   const type = typeof fullType === 'string' ? fullType.replace(DATE, '') : undefined
   const charge = hasOddType(tool) ? undefined : chargeOf(tool, type)

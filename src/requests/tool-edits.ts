@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import type { Warning } from '../domain/warning.ts'
-import { type ElementEdits, editElements, type Member } from '../wire/json-edit.ts'
+import { type ElementEdits, editElements, elements, type Member, topLevel } from '../wire/json-edit.ts'
 import type { RequestedTool, RequestedTools } from './provider-tools.ts'
 
 type Edit = Readonly<Record<string, unknown>> | undefined
@@ -8,6 +8,8 @@ type Edit = Readonly<Record<string, unknown>> | undefined
 /** The edits of a body that remove unpriced tools and set limits for the others. */
 export type ToolEdits = {
   readonly lists: ReadonlyMap<string, ElementEdits>
+  /** Edits of the `tools` of an item of `input`, by its index. */
+  readonly items: ReadonlyMap<number, ElementEdits>
   /** Members of the body; undefined removes one. */
   readonly members: Readonly<Record<string, unknown>>
   readonly warnings: readonly Warning[]
@@ -29,16 +31,19 @@ export function toolEdits(body: JsonObject, requested: RequestedTools, choice: C
   const sentTools = requested.list.filter(choice.isSent)
   const removed = requested.list.filter(tool => !choice.isSent(tool))
   const lists = new Map<string, Map<number, Edit>>()
+  const items = new Map<number, Map<number, Edit>>()
   const members: Record<string, unknown> = {}
   const warnings: Warning[] = removed.map(({ field }) => ({ field, message: REMOVED }))
-  const elementsOf = (list: string) => {
-    const listEdits = lists.get(list) ?? new Map<number, Edit>()
-    lists.set(list, listEdits)
+  const editsIn = <Key>(map: Map<Key, Map<number, Edit>>, key: Key) => {
+    const listEdits = map.get(key) ?? new Map<number, Edit>()
+    map.set(key, listEdits)
     return listEdits
   }
+  const elementsOf = (list: string) => editsIn(lists, list)
 
   for (const { place } of removed) {
-    if (!('list' in place)) members[place.member] = undefined
+    if ('item' in place) editsIn(items, place.item).set(place.index, undefined)
+    else if (!('list' in place)) members[place.member] = undefined
     else if (place.member === undefined) elementsOf(place.list).set(place.index, undefined)
     else {
       const edits = elementsOf(place.list)
@@ -59,7 +64,7 @@ export function toolEdits(body: JsonObject, requested: RequestedTools, choice: C
   }
   if (requested.isUnlimited && choice.takesMaxCalls && sentTools.some(({ charge }) => charge !== 'tokens'))
     members.max_tool_calls = requested.maxCalls
-  return { lists, members, warnings, sent: sentTools }
+  return { lists, items, members, warnings, sent: sentTools }
 }
 
 const CHOICE_REMOVED = 'was removed with the tool that it names'
@@ -98,12 +103,12 @@ function namesRemoved(choice: unknown, removed: readonly RequestedTool[]): boole
 }
 
 /** Whether nothing has to change. */
-export const isUnedited = ({ lists, members }: ToolEdits): boolean =>
-  lists.size === 0 && Object.keys(members).length === 0
+export const isUnedited = ({ lists, items, members }: ToolEdits): boolean =>
+  lists.size === 0 && items.size === 0 && Object.keys(members).length === 0
 
 /** The edits as top-level members, for `editTopLevel`. */
 export function memberEdits(
-  { lists, members }: ToolEdits,
+  { lists, items, members }: ToolEdits,
   bytes: Buffer,
   places: readonly Member[],
 ): Record<string, unknown> {
@@ -112,20 +117,48 @@ export function memberEdits(
     const place = places.find(({ key }) => key === list)
     if (place !== undefined) edits[list] = editElements(bytes, place.valueStart, elements)
   }
+  const input = items.size === 0 ? undefined : places.find(({ key }) => key === 'input')
+  if (input !== undefined)
+    edits.input = editElements(bytes, input.valueStart, itemEdits(bytes, input.valueStart, items))
+  return edits
+}
+
+const NO_TOOLS = Buffer.from('[]')
+
+/** The edits of the items that offer tools. An item without any tool left stays, with an empty list. */
+function itemEdits(bytes: Buffer, start: number, items: ToolEdits['items']): ElementEdits {
+  const places = elements(bytes, start)
+  const edits = new Map<number, Edit>()
+  for (const [index, toolsEdits] of items) {
+    const place = places[index]
+    const item = place && bytes.subarray(place.start, place.end)
+    const tools = item && topLevel(item).find(({ key }) => key === 'tools')
+    if (tools) edits.set(index, { tools: editElements(item, tools.valueStart, toolsEdits) ?? NO_TOOLS })
+  }
   return edits
 }
 
 /** The same for a body that is not serialized yet. */
-export function editedBody(body: JsonObject, { lists, members }: ToolEdits): JsonObject {
+export function editedBody(body: JsonObject, { lists, items, members }: ToolEdits): JsonObject {
   const edited: Record<string, unknown> = { ...body, ...members }
   for (const [list, elements] of lists) {
-    const all = body[list] as readonly JsonObject[]
-    const remaining = all.flatMap((element, index) => {
-      if (!elements.has(index)) return [element]
-      const edit = elements.get(index)
-      return edit === undefined ? [] : [{ ...element, ...edit }]
-    })
+    const remaining = editedList(body[list], elements)
     edited[list] = remaining.length > 0 ? remaining : undefined
+  }
+  if (items.size > 0) {
+    const ofItem = new Map<number, Edit>()
+    for (const [index, tools] of items)
+      ofItem.set(index, {
+        tools: editedList(member((body.input as readonly unknown[])[index], 'tools'), tools),
+      })
+    edited.input = editedList(body.input, ofItem)
   }
   return edited
 }
+
+const editedList = (list: unknown, edits: ElementEdits): readonly unknown[] =>
+  (list as readonly JsonObject[]).flatMap((element, index) => {
+    if (!edits.has(index)) return [element]
+    const edit = edits.get(index)
+    return edit === undefined ? [] : [{ ...element, ...edit }]
+  })

@@ -216,6 +216,46 @@ describe('tools that the provider runs', () => {
       assert.deepEqual(vendor.bodies[0].tools, [FUNCTION])
     })
 
+    /** Items of the input that offer tools. */
+    const offering = (tools: readonly object[]) => [
+      { role: 'user', content: 'hi' },
+      { type: 'additional_tools', role: 'developer', tools },
+      { type: 'tool_search_output', call_id: 'c', execution: 'client', status: 'completed', tools },
+    ]
+
+    for (const setting of [{}, { chat_formats: ['responses'] }])
+      it(`are removed from items of the input without a price, ${setting.chat_formats ? 'translated' : 'unchanged'}`, async () => {
+        const { id, ask } = await open({ ...OPENAI, setting }, { tools: { file_search: 0.0025 } })
+        vendor.answers(() => json(response(OUTPUT.slice(-1))))
+        const input = offering([...HOSTED, FUNCTION])
+        const reply = await ask(AT.responses, { input })
+        assert.equal(reply.status, 200, reply.text)
+        const [, ...items] = vendor.bodies[0].input
+        for (const { tools } of items)
+          assert.deepEqual(
+            tools.map(({ type }: { type: string }) => type),
+            ['file_search', 'function'],
+          )
+        assert.ok(warningsOf(reply).includes('input[1].tools[0]: was removed'), warningsOf(reply))
+        assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS)
+        await ask(AT.responses, { input: offering([{ type: 'web_search' }]) })
+        assert.deepEqual(vendor.bodies[1].input[2].tools, [])
+        const strict = await ask(AT.responses, { input }, { 'x-sluice-strict': 'true' })
+        assert.equal(strict.status, 400, strict.text)
+      })
+
+    it('are held, limited and charged if items of the input offer them', async () => {
+      const { id, ask } = await open(OPENAI, { tools: TOOL_PRICES })
+      vendor.answers(wholeResponse)
+      const reply = await ask(AT.responses, { input: offering(HOSTED) })
+      assert.deepEqual([reply.status, warningsOf(reply)], [200, ''])
+      assert.deepEqual(vendor.bodies[0].input, offering(HOSTED))
+      assert.equal(vendor.bodies[0].max_tool_calls, 40)
+      assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + CALL_NANOS)
+      const poor = await open(OPENAI, { tools: TOOL_PRICES }, { quota: 5_000 })
+      assert.equal((await poor.ask(AT.responses, { input: offering(HOSTED) })).status, 429)
+    })
+
     it('are forwarded if the client runs them itself', async () => {
       const { ask } = await open(OPENAI, {})
       vendor.answers(() => json(response(OUTPUT.slice(-1))))
