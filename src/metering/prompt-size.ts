@@ -21,6 +21,7 @@ const MEDIA_PARTS: Readonly<Record<string, keyof MediaCounts>> = {
   image_url: 'images',
   input_image: 'images',
   image: 'images',
+  computer_screenshot: 'images',
   input_audio: 'audio',
   audio_url: 'audio',
   file: 'files',
@@ -85,8 +86,16 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
   for (const key of Object.keys(request)) {
     if (!except.includes(key)) textBytes += memberSize(media, key, request[key], false)
   }
+  if (Array.isArray(request.input)) media.files += request.input.filter(isBareReference).length
   return { textBytes, media }
 }
+
+/** An item of Responses with an id alone is an `item_reference`: the type is optional. */
+const isBareReference = (item: unknown) =>
+  isObject(item) &&
+  typeof item.id === 'string' &&
+  (item.type ?? undefined) === undefined &&
+  (item.role ?? undefined) === undefined
 
 type MutableCounts = { -readonly [kind in keyof MediaCounts]: number }
 
@@ -101,13 +110,20 @@ function sizeOfValue(media: MutableCounts, value: unknown, isMedia: boolean): nu
 
 function listSize(media: MutableCounts, list: readonly unknown[], isMedia: boolean): number {
   let bytes = LIST_FRAME_BYTES + list.length
-  for (const value of list) bytes += sizeOfValue(media, value, isMedia)
+  for (const value of list) {
+    // A document may be a list of images.
+    if (isMedia && isObject(value) && kindOf(value) === 'images') media.images += 1
+    bytes += sizeOfValue(media, value, isMedia)
+  }
   return bytes
 }
 
+const kindOf = ({ type }: JsonObject): keyof MediaCounts | undefined =>
+  typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type) ? MEDIA_PARTS[type] : undefined
+
 function objectSize(media: MutableCounts, object: JsonObject, isInMedia: boolean): number {
   const { type } = object
-  const kind = typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type) ? MEDIA_PARTS[type] : undefined
+  const kind = kindOf(object)
   if (kind !== undefined && !isInMedia) media[kind] += 1
   let bytes = LIST_FRAME_BYTES
   // Text inside a document counts as text: it has no URL or file.

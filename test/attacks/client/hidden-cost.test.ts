@@ -81,6 +81,31 @@ describe('the possible cost of a request', () => {
   })
 })
 
+describe('the possible input of a request', () => {
+  const inputOf = (path: string, body: Readonly<Record<string, unknown>>) => work(path, body).inputTokens
+
+  it('includes a stored item whose reference has no type, which is optional', () => {
+    for (const reference of [
+      { id: 'rs_1' },
+      { type: null, id: 'rs_1' },
+      { type: 'item_reference', id: 'rs_1' },
+    ])
+      assert.ok(inputOf('/v1/responses', { model: 'm', input: [reference] }) > MEDIA_TOKENS.files)
+    const message = { id: 'msg_1', role: 'user', content: 'hi' }
+    assert.ok(inputOf('/v1/responses', { model: 'm', input: [message] }) < 1_000)
+  })
+
+  it('includes a screenshot, and every image of a document', () => {
+    const output = { type: 'computer_screenshot', image_url: 'https://images.example/1.png' }
+    const shot = { type: 'computer_call_output', call_id: 'c', output }
+    assert.ok(inputOf('/v1/responses', { model: 'm', input: [shot] }) > MEDIA_TOKENS.images)
+    const image = { type: 'image', source: { type: 'url', url: 'https://images.example/1.png' } }
+    const document = { type: 'document', source: { type: 'content', content: Array(100).fill(image) } }
+    const messages = [{ role: 'user', content: [document] }]
+    assert.ok(inputOf('/v1/messages', { model: 'm', max_tokens: 5, messages }) > 100 * MEDIA_TOKENS.images)
+  })
+})
+
 describe('a request is refused', () => {
   const refused = (path: string, body: Readonly<Record<string, unknown>>, param: string) =>
     assert.throws(
