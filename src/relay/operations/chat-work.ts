@@ -86,14 +86,14 @@ export class ChatWork implements Work {
   outputTokens(maximum: number | undefined): number {
     const { maxOutput, n, choicesMade = n, outputBeside = 0, furtherInferences = 0 } = this.input.facts
     return (
-      ((maxOutput ?? maximum ?? 0) + outputBeside) * choicesMade +
+      ((limitIn(maxOutput) ?? maximum ?? 0) + outputBeside) * choicesMade +
       (maximum ?? maxOutput ?? 0) * furtherInferences
     )
   }
 
   outputLimit(maximum: number | undefined): number | undefined {
     const { maxOutput, n, choicesMade = n, outputBeside } = this.input.facts
-    return limitOf(maxOutput ?? maximum, choicesMade, outputBeside)
+    return limitOf(limitIn(maxOutput) ?? maximum, choicesMade, outputBeside)
   }
 
   requestFor(
@@ -111,6 +111,9 @@ export class ChatWork implements Work {
     this.translation?.dispose()
   }
 }
+
+/** Hosts whose JSON library omits zeros, such as New API, read a limit of 0 as none. */
+export const limitIn = (requestedLimit: number | undefined) => requestedLimit || undefined
 
 export const limitOf = (limit: number | undefined, choices: number, beside = 0) =>
   limit === undefined ? undefined : (limit + beside) * choices

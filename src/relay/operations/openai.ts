@@ -14,7 +14,7 @@ import type { RequestedTools } from '../../requests/provider-tools.ts'
 import { SLICED_BYTES } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { AnswerReading, UpstreamBody, WorkLimits } from './channel-request.ts'
-import { boundTextOf, ChatWork, countedInput, limitOf, promptTextOf } from './chat-work.ts'
+import { boundTextOf, ChatWork, countedInput, limitIn, limitOf, promptTextOf } from './chat-work.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { editsFor, editsOfBytes, searchKindOf, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
@@ -185,8 +185,8 @@ export const completions = {
       promptText: () => promptTextOf(facts, parsed),
       boundText: () => boundTextOf(facts, bytes),
       countedInput: Math.ceil(countedInput(facts)),
-      outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.choices,
-      outputLimit: maximum => limitOf(facts.maxOutput ?? maximum, facts.choices),
+      outputTokens: maximum => (limitIn(facts.maxOutput) ?? maximum ?? 0) * facts.choices,
+      outputLimit: maximum => limitOf(limitIn(facts.maxOutput) ?? maximum, facts.choices),
     }
   },
 } satisfies OperationSpec

@@ -18,6 +18,7 @@ const XAI = 48
 const DASHSCOPE = 17
 const SILICONFLOW = 40
 const VOLCENGINE = 45
+const NEW_API = 60
 
 /** `limit` × 1.1 + 64. */
 const plausible = (limit: number) => Math.ceil((limit * 11) / 10) + 64
@@ -115,6 +116,27 @@ for (const engine of oneEngine('postgres')) {
           String(type),
         )
       }
+    })
+
+    it('is limited to the model’s own limit if the client’s is 0, which some hosts read as none', async () => {
+      const { model, id, key } = await open({ type: NEW_API }, { max_output_tokens: 8_192 })
+      const usage = { input_tokens: 5, output_tokens: 5_000 }
+      const content = [{ type: 'text', text: 'Hi' }]
+      answer = jsonAnswer({ id: 'm', type: 'message', role: 'assistant', model: 'm', content, usage })
+      const body = { model, max_tokens: 0, messages }
+      const poor = await relay.newToken({ remain_quota: 5_000 })
+      assert.equal((await relay.api('POST', '/v1/messages', body, { token: poor.key })).status, 429)
+      const reply = await relay.api('POST', '/v1/messages', body, { token: key })
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal((await relay.rowOf(id)).completion_tokens, 5_000)
+      answer = jsonAnswer({
+        choices: [{ index: 0, text: 'Hi' }],
+        usage: { ...absurd, completion_tokens: 6_000 },
+      })
+      const completed = await relay.newToken({ unlimited_quota: true })
+      const scored = { model, prompt: 'Hi', max_tokens: 0 }
+      await relay.api('POST', '/v1/completions', scored, { token: completed.key })
+      assert.equal((await relay.rowOf(completed.id)).completion_tokens, 6_000)
     })
 
     it('is limited to the model’s own limit if the client sets none', async () => {
