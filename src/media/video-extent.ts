@@ -1,13 +1,19 @@
 import { spellingsOf } from '../requests/field-names.ts'
 
 /** The seconds and videos that a vendor's own fields request: a price counts them under any name. */
-export type VideoExtent = { readonly seconds?: number | undefined; readonly videos?: number | undefined }
+export type VideoExtent = {
+  readonly seconds?: number | undefined
+  readonly videos?: number | undefined
+  /** A field has another value than a positive number: a vendor may choose the length (-1), or read more than is read here. */
+  readonly isOpen?: true
+}
 
 const namedAs = (...names: readonly string[]): ReadonlySet<string> => new Set(spellingsOf(names))
 
 const LENGTHS = namedAs('duration', 'seconds', 'duration_seconds', 'video_length')
 const FRAMES = namedAs('frames', 'num_frames', 'frame_num')
 const COUNTS = namedAs('n', 'sample_count', 'num_videos', 'number_of_videos', 'num_outputs')
+const EXTENTS: ReadonlySet<string> = new Set([...LENGTHS, ...FRAMES, ...COUNTS])
 /** Names of size fields: `1280x720`, `1280*720`, `1280:720`. */
 const SIZES = namedAs('size', 'video_size', 'image_size', 'resolution', 'ratio', 'aspect_ratio')
 const RESOLUTIONS = namedAs('resolution', 'video_resolution')
@@ -27,6 +33,7 @@ function numberOf(value: unknown): number | undefined {
 export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
   let seconds: number | undefined
   let videos: number | undefined
+  let isOpen = false
   const longer = (candidate: number) => {
     seconds = Math.max(seconds ?? 0, candidate)
   }
@@ -34,6 +41,7 @@ export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
     if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return
     for (const [name, each] of Object.entries(value)) {
       const number = numberOf(each)
+      if (EXTENTS.has(name) && !(number === undefined ? isAbsentOrNested(each) : number > 0)) isOpen = true
       if (number === undefined) look(each, depth + 1)
       else if (LENGTHS.has(name)) longer(number)
       else if (FRAMES.has(name)) longer(Math.floor(number / fps))
@@ -41,8 +49,10 @@ export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
     }
   }
   look(fields, 0)
-  return { seconds, videos }
+  return { seconds, videos, ...(isOpen && { isOpen }) }
 }
+
+const isAbsentOrNested = (value: unknown) => value === undefined || value === '' || typeof value === 'object'
 
 /** The sizes and resolutions of a video that a price may depend on. An aspect ratio such as `16:9` costs nothing. */
 type VideoLook = { readonly sizes: readonly string[]; readonly resolutions: readonly string[] }

@@ -193,6 +193,7 @@ function readExtent(
   let longest = seconds
   for (const [name, value] of Object.entries(own)) {
     const ownExtent = extentOf({ [name]: value }, fps)
+    if (ownExtent.isOpen) fields.refuse(name, 'must set lengths and counts as positive numbers')
     if ((ownExtent.videos ?? 1) !== 1) fields.refuse(name, 'must not set the number of videos: use n')
     if (ownExtent.seconds === undefined) continue
     if (ownExtent.seconds > MAX_VIDEO_SECONDS || (seconds !== undefined && ownExtent.seconds > seconds))

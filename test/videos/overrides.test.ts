@@ -133,6 +133,25 @@ describe('a channel override for a video job', () => {
     assert.equal((await relay.rowOf(own.tokenId)).cost, 8 * SECOND_NANOS)
   })
 
+  it('does not let the vendor choose the length, nor read one that the gateway does not read', async () => {
+    const lengths = [
+      { duration: -1 },
+      { duration: 0 },
+      { duration: ' 10' },
+      { duration: 'auto' },
+      { frames: true },
+    ]
+    for (const fields of [...lengths, { n: ' 4' }, { settings: { duration: '１０' } }])
+      for (const body of [{ metadata: fields }, { duration: 5, metadata: fields }]) {
+        const { reply, sent } = await submit({ type: SEEDANCE }, body)
+        assert.equal(reply.status, 400, `${JSON.stringify(body)} ${reply.text}`)
+        assert.deepEqual(sent, [])
+      }
+    const frames = [{ url: 'https://images.example/1.png' }]
+    const { reply } = await submit({ type: SEEDANCE }, { metadata: { duration: '8', frames, n: null } })
+    assert.equal(reply.status, 200, reply.text)
+  })
+
   it('allows no more expensive size or resolution than is charged, in any field', async () => {
     const price = {
       ...PER_SECOND,
