@@ -16,6 +16,7 @@ import { FORMATS } from '../../src/chat/index.ts'
 import { ollama } from '../../src/chat/ollama/format.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { responses } from '../../src/chat/openai/responses/format.ts'
+import { member } from '../../src/domain/json-value.ts'
 import { warningsHeader } from '../../src/domain/warning.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 import { GATHER } from '../support/sdk-answers.ts'
@@ -1278,6 +1279,45 @@ describe('warnings', () => {
     assert.deepEqual(translate(responses, openaiChat, gpt).warned, ['text.tone', 'reasoning.mode'])
     const own = translate(responses, responses, gpt)
     assert.deepEqual([own.body.reasoning, own.body.text, own.warned], [gpt.reasoning, gpt.text, []])
+  })
+
+  it('name unknown fields of the thinking and the function calls of Gemini, which Gemini itself gets', () => {
+    const request = {
+      model: 'gemini-2.5-pro',
+      contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
+      tools: [{ functionDeclarations: [{ name: 'f' }] }],
+      toolConfig: { functionCallingConfig: { mode: 'ANY', streamFunctionCallArguments: true } },
+      generationConfig: { thinkingConfig: { thinkingBudget: 200, includeThoughts: true, depth: 2 } },
+    }
+    for (const format of [openaiChat, anthropic, responses])
+      assert.deepEqual(
+        translate(gemini, format, request).warned.filter(field => field.includes('Config.')),
+        [
+          'generationConfig.thinkingConfig.depth',
+          'toolConfig.functionCallingConfig.streamFunctionCallArguments',
+        ],
+      )
+    const own = translate(gemini, gemini, request)
+    assert.deepEqual(own.body.toolConfig, request.toolConfig)
+    assert.deepEqual(own.body.generationConfig, request.generationConfig)
+    assert.deepEqual(own.warned, [])
+  })
+
+  it('name the obfuscation of a stream, unless the client does not want any', () => {
+    const chat = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true }
+    const response = { model: 'm', input: 'Hi', stream: true }
+    const options = { stream_options: { include_obfuscation: true } }
+    const plain = { stream_options: { include_obfuscation: false } }
+    for (const [format, request] of [
+      [openaiChat, chat],
+      [responses, response],
+    ] as const) {
+      const loss = translate(format, anthropic, { ...request, ...options })
+      assert.deepEqual(loss.warned, ['stream_options.include_obfuscation'])
+      assert.deepEqual(translate(format, anthropic, { ...request, ...plain }).warned, [])
+      const own = translate(format, format, { ...request, ...options })
+      assert.equal(member(own.body.stream_options, 'include_obfuscation'), true)
+    }
   })
 
   it('name a format of the answer that only some hosts have, which they get', () => {

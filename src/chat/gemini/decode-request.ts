@@ -30,17 +30,26 @@ function decode(body: FieldReader, address: RequestAddress): ChatRequest {
   // Some clients repeat the model of the URL in the body.
   body.any('model')
   const config = body.fields('generationConfig') ?? strictFields({}, 'generationConfig')
-  const calling = body.fields('toolConfig')
+  const toolConfig = body.fields('toolConfig')
+  const calling = toolConfig?.fields('functionCallingConfig')
+  const thinking = config.fields('thinkingConfig')
   return compact<ChatRequest>({
     model,
     stream: address.stream ?? false,
     messages: [...decodeInstruction(body), ...decodeContents(body)],
     tools: body.list('tools') && body.each('tools').flatMap(decodeTools),
     ...decodeConfig(config),
-    toolChoice: decodeChoice(calling?.fields('functionCallingConfig')),
+    reasoning: decodeThinking(thinking),
+    toolChoice: decodeChoice(calling),
     safety: decodeSafety(body),
     serviceTier: commonTier(body.text('serviceTier')),
-    extras: extrasOf(FORMAT, unreadFields(body, { generationConfig: config, toolConfig: calling })),
+    extras: extrasOf(
+      FORMAT,
+      unreadFields(body, {
+        generationConfig: unreadFields(config, { thinkingConfig: thinking?.rest() }),
+        toolConfig: unreadFields(toolConfig, { functionCallingConfig: calling?.rest() }),
+      }),
+    ),
   })
 }
 
@@ -216,7 +225,6 @@ function decodeConfig(config: FieldReader): Partial<ChatRequest> {
     choices: config.count('candidateCount'),
     logprobs: isLogged ? (config.number('logprobs') ?? 0) : undefined,
     output: decodeOutput(config),
-    reasoning: decodeThinking(config.fields('thinkingConfig')),
     modalities: config.texts('responseModalities')?.map(each => each.toLowerCase()),
   })
 }

@@ -129,9 +129,11 @@ const MODES = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const satisfies
   string
 >
 
+const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+
 /** The vendor rejects a tool choice without functions. */
 function encodeToolConfig({ tools = [], toolChoice }: ChatRequest, own: unknown): JsonObject | undefined {
-  const rest = isObject(own) ? own : {}
+  const rest = objectOf(own)
   if (toolChoice === undefined || !tools.some(tool => tool.type === 'function')) {
     return Object.keys(rest).length === 0 ? undefined : rest
   }
@@ -139,7 +141,10 @@ function encodeToolConfig({ tools = [], toolChoice }: ChatRequest, own: unknown)
   // Names are only allowed in a mode that enforces calls.
   const modeName = mode === 'auto' && only !== undefined ? 'VALIDATED' : MODES[mode]
   const allowed = only === undefined || mode === 'none' ? {} : { allowedFunctionNames: only }
-  return { ...rest, functionCallingConfig: { mode: modeName, ...allowed } }
+  return {
+    ...rest,
+    functionCallingConfig: { ...objectOf(rest.functionCallingConfig), mode: modeName, ...allowed },
+  }
 }
 
 // --- Parameters ---------------------------------------------------------------------------------------------------
@@ -151,8 +156,13 @@ function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): J
   if (stop !== undefined && stop.length > MAX_STOPS) {
     warnings.lost('stop', `only the first ${MAX_STOPS} sequences are sent`)
   }
+  const rest = objectOf(own)
+  const thinking = {
+    ...objectOf(rest.thinkingConfig),
+    ...(reasoning && encodeThinking(reasoning, request, warnings)),
+  }
   const config = bodyOf({
-    ...(isObject(own) ? own : {}),
+    ...rest,
     maxOutputTokens: fitLimit(request, warnings),
     temperature: request.temperature,
     topP: request.topP,
@@ -166,7 +176,7 @@ function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): J
     logprobs: logprobs === 0 ? undefined : logprobs,
     responseModalities: request.modalities?.map(each => each.toUpperCase()),
     ...encodeOutput(request, warnings),
-    thinkingConfig: reasoning && encodeThinking(reasoning, request, warnings),
+    thinkingConfig: Object.keys(thinking).length === 0 ? undefined : thinking,
   })
   return Object.keys(config).length === 0 ? undefined : config
 }

@@ -180,17 +180,13 @@ export const bodyOf = (source: JsonObject): JsonObject => compact<Record<string,
 export const extrasOf = (format: string, rest: JsonObject | undefined): Extras | undefined =>
   rest === undefined ? undefined : { [format]: rest }
 
-/** The unread fields of a body, and of its objects that were read field by field. */
+/** The unread fields of an object, and `inner`: those of its objects that were read field by field. */
 export function unreadFields(
-  body: FieldReader,
-  inner: Readonly<Record<string, FieldReader | undefined>>,
+  fields: FieldReader | undefined,
+  inner: Readonly<Record<string, JsonObject | undefined>>,
 ): JsonObject | undefined {
-  const entries = Object.entries(inner).flatMap(([name, fields]) => {
-    const rest = fields?.rest()
-    return rest === undefined ? [] : [[name, rest] as const]
-  })
-  const rest = body.rest()
-  return entries.length === 0 ? rest : { ...rest, ...Object.fromEntries(entries) }
+  const rest = { ...fields?.rest(), ...compact<Record<string, unknown>>(inner) }
+  return Object.keys(rest).length === 0 ? undefined : rest
 }
 
 /** The extras of this format. Spread them first, so that known fields override them. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../domain/json-value.ts'
+import { isObject, type JsonObject } from '../../domain/json-value.ts'
 import type { Warning } from '../../domain/warning.ts'
 import type { ChatRequest, Extras, Part } from './hub.ts'
 
@@ -32,10 +32,13 @@ const MAX_WARNINGS = 32
 
 /** Objects that decoders read field by field: extras contain the other fields only. */
 const READ_BY_FIELD: ReadonlySet<string> = new Set([
+  'functionCallingConfig',
   'generationConfig',
   'output_config',
   'reasoning',
+  'stream_options',
   'text',
+  'thinkingConfig',
   'toolConfig',
 ])
 
@@ -64,6 +67,13 @@ function collectWarnings(home: readonly string[], isOfAnswer: (path: string) => 
   const lost = (field: string, message: string) => add({ field, message })
   const unsupported = (field: string, what?: string) =>
     lost(field, `${what === undefined ? '' : `${what} `}has no counterpart and was left out`)
+  function unsupportedFields(path: string, fields: JsonObject): void {
+    for (const [name, value] of Object.entries(fields)) {
+      if (READ_BY_FIELD.has(name) && isObject(value)) unsupportedFields(`${path}${name}.`, value)
+      // Clients send null for fields that they do not set.
+      else if (value !== null) unsupported(`${path}${name}`)
+    }
+  }
   const lostContent = (field: string, reason: string) =>
     add({ field, message: leftOut(reason), lostContent: reason })
   return {
@@ -79,13 +89,7 @@ function collectWarnings(home: readonly string[], isOfAnswer: (path: string) => 
     unsupported,
     foreign(path, { extras = {} }) {
       for (const [format, fields] of Object.entries(extras)) {
-        if (home.includes(format)) continue
-        for (const [name, value] of Object.entries(fields)) {
-          const inner = READ_BY_FIELD.has(name) && isObject(value) ? Object.entries(value) : undefined
-          // Clients send null for fields that they do not set.
-          if (inner === undefined && value !== null) unsupported(`${path}${name}`)
-          for (const [field, each] of inner ?? []) if (each !== null) unsupported(`${path}${name}.${field}`)
-        }
+        if (!home.includes(format)) unsupportedFields(path, fields)
       }
     },
     list: () => warnings,

@@ -52,7 +52,7 @@ function decode(body: FieldReader): ChatRequest {
     reasoning,
     user: body.fields('metadata')?.text('user_id'),
     serviceTier: commonTier(body.text('service_tier')),
-    extras: extrasOf(FORMAT, unreadFields(body, { output_config: config })),
+    extras: extrasOf(FORMAT, unreadFields(body, { output_config: config?.rest() })),
   })
 }
 

@@ -1,4 +1,11 @@
-import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
+import {
+  compact,
+  decoding,
+  extrasOf,
+  type FieldReader,
+  strictFields,
+  unreadFields,
+} from '../../hub/fields.ts'
 import type { DecodedRequest } from '../../hub/format.ts'
 import type {
   ChatRequest,
@@ -13,6 +20,7 @@ import type {
 } from '../../hub/hub.ts'
 import { modelIn } from '../../hub/model-name.ts'
 import { decodeOutput, formatIn } from '../output.ts'
+import { streamOptionsIn } from '../stream-options.ts'
 import {
   argumentsText,
   cacheIn,
@@ -32,7 +40,7 @@ function decode(body: FieldReader): ChatRequest {
   const stop = body.any('stop')
   const wantsLogprobs = body.flag('logprobs')
   const topLogprobs = body.number('top_logprobs')
-  const options = body.fields('stream_options')
+  const options = streamOptionsIn(body)
   // The gateway never stores answers, so `store: false` needs no warning.
   const store = body.flag('store') ? { store: true } : {}
   const request = compact<ChatRequest>({
@@ -59,7 +67,7 @@ function decode(body: FieldReader): ChatRequest {
     serviceTier: body.text('service_tier'),
     includeUsage: options?.flag('include_usage'),
   })
-  const rest = { ...body.rest(), ...store }
+  const rest = { ...unreadFields(body, { stream_options: options?.rest() }), ...store }
   return Object.keys(rest).length === 0 ? request : { ...request, extras: { [FORMAT]: rest } }
 }
 

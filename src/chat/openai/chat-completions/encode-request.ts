@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../domain/json-value.ts'
+import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import { withoutCacheMarks } from '../../hub/cache.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../../hub/format.ts'
@@ -52,6 +52,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
   warnings.foreign('', { extras })
   warnUnsupported(request, ['topK', 'safety'], warnings)
   const own = ownExtras(FORMAT, request)
+  const ownOptions = isObject(own.stream_options) ? own.stream_options : {}
   const body = bodyOf({
     ...shared,
     ...own,
@@ -59,7 +60,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
     messages: encodeMessages(request.messages, options, warnings),
     stream: request.stream ? true : undefined,
     // Billing needs the usage even if the client does not.
-    stream_options: request.stream ? { include_usage: true } : undefined,
+    stream_options: request.stream ? { ...ownOptions, include_usage: true } : undefined,
     tools: encodeTools(request.tools, warnings),
     tool_choice: encodeToolChoice(request.toolChoice, request.tools),
     parallel_tool_calls: request.parallelTools,

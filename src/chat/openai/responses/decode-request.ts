@@ -13,6 +13,7 @@ import { atClientPath } from '../../hub/lost-content.ts'
 import { modelIn } from '../../hub/model-name.ts'
 import { attachSignatures } from '../../hub/signature.ts'
 import { decodeOutput, formatIn } from '../output.ts'
+import { streamOptionsIn } from '../stream-options.ts'
 import { decodeContent, decodeItem, decodeResult, FORMAT } from './content.ts'
 
 export const ENCRYPTED = 'reasoning.encrypted_content'
@@ -64,7 +65,11 @@ function decode(body: FieldReader): ChatRequest {
     user: body.text('user'),
     serviceTier: body.text('service_tier'),
   })
-  const otherFields = unreadFields(body, { text, reasoning: config })
+  const otherFields = unreadFields(body, {
+    text: text?.rest(),
+    reasoning: config?.rest(),
+    stream_options: streamOptionsIn(body)?.rest(),
+  })
   const rest = { ...otherFields, ...hosted, ...store, ...(others.length > 0 && { include: others }) }
   return Object.keys(rest).length === 0 ? request : { ...request, extras: { [FORMAT]: rest } }
 }
