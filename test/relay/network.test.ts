@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createServer as createHttpsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { suiteGateway } from '../support/gateway.ts'
@@ -74,13 +74,17 @@ for (const engine of ['sqlite', 'postgres'] as const)
         scheme.startsWith('socks') ? proxies.socks.port : proxies.connect.port
       }`
 
-    async function createChannel(setting: Record<string, unknown>, host = 'provider.test') {
+    async function createChannel(
+      setting: Record<string, unknown>,
+      host = 'provider.test',
+      portOfHost: number = port,
+    ) {
       const model = `model-${++models}`
       const created = await gateway.api('POST', '/api/channel/', {
         name: model,
         type: 1,
         key: 'sk-provider-key-1',
-        base_url: `https://${host}:${port}`,
+        base_url: `https://${host}:${portOfHost}`,
         models: [model],
         setting,
       })
@@ -179,6 +183,37 @@ for (const engine of ['sqlite', 'postgres'] as const)
         await testError(id),
         /missing\.test could not be resolved by SLUICE_DNS_SERVERS \(ENOTFOUND\)/,
       )
+    })
+
+    it('has errors that say what is wrong with the TLS of the server, without a proxy and with one', async test => {
+      const start = async (server: Server) => {
+        await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
+        test.after(() => server.close())
+        return (server.address() as AddressInfo).port
+      }
+      // The certificate of a client must not serve as the one of a server.
+      const untrusted = await start(createHttpsServer(PRIVATE_CLIENT, (_request, response) => response.end()))
+      const plain = await start(
+        createServer(socket => socket.once('data', () => socket.end('HTTP/1.1 400\r\n\r\n'))),
+      )
+      const closing = await start(createServer(socket => socket.once('data', () => socket.end())))
+      const direct = { ca: PRIVATE_CA }
+      const proxied = { ca: PRIVATE_CA, proxy: proxyUrl('http') }
+      const cases: readonly [Record<string, unknown>, number, RegExp][] = [
+        [direct, untrusted, /^connect: the certificate of the server is not trusted \(INVALID_PURPOSE\)$/],
+        [proxied, untrusted, /^connect: the certificate of the server is not trusted \(INVALID_PURPOSE\)$/],
+        [direct, plain, /^connect: the server did not answer with TLS \(ERR_SSL_\w+\)$/],
+        [proxied, plain, /^connect: the server did not answer with TLS \(ERR_SSL_\w+\)$/],
+        [direct, closing, /^connect: (?:connection closed|ECONNRESET)$/],
+        [proxied, closing, /^connect: (?:connection closed|ECONNRESET)$/],
+      ]
+      for (const [setting, portOfHost, expected] of cases) {
+        const { id, model } = await createChannel(setting, 'provider.test', portOfHost)
+        assert.match(await testError(id), expected)
+        const answer = await chat(model)
+        assert.equal(answer.status, 502, answer.text)
+        assert.match(answer.body.error.message, /last: connection failed/)
+      }
     })
 
     it('is not taken for another: the next channel serves the request', async () => {

@@ -133,17 +133,33 @@ const CONNECT_ERRORS = new Set([
 ])
 /** The gateway does not trust the certificate of the server. */
 const UNTRUSTED_ERRORS = new Set([
+  'CERT_CHAIN_TOO_LONG',
   'CERT_HAS_EXPIRED',
   'CERT_NOT_YET_VALID',
+  'CERT_REJECTED',
   'CERT_REVOKED',
+  'CERT_SIGNATURE_FAILURE',
   'CERT_UNTRUSTED',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
+  'ERR_TLS_CERT_ALTNAME_FORMAT',
   'ERR_TLS_CERT_ALTNAME_INVALID',
+  'ERROR_IN_CERT_NOT_AFTER_FIELD',
+  'ERROR_IN_CERT_NOT_BEFORE_FIELD',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY',
+  'UNABLE_TO_DECRYPT_CERT_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT',
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNSPECIFIED',
 ])
+/** Errors of TLS itself. Before the request is written, they end the handshake. */
+const TLS_ERROR = /^ERR_SSL_/
+/** The server answered with something other than TLS. */
+const NO_TLS_ERROR = /_(?:WRONG_VERSION_NUMBER|HTTP_REQUEST|PACKET_LENGTH_TOO_LONG)$/
 /**
  * The server does not accept the client certificate, or its absence. With TLS 1.3 this arrives after the request was written;
  * the server has not processed it, because the handshake has failed.
@@ -163,19 +179,26 @@ const DESCRIPTORS = shortageOf({ code: 'EMFILE' })
 function failureOf(error: Error & { code?: string }, wasSent: boolean): ConnectionFailure {
   const code = error.code ?? ''
   if (UNTRUSTED_ERRORS.has(code)) {
-    const message = `the certificate of the server is not trusted (${code})`
+    // Node.js has no codes for keys and digests that are too weak, only messages.
+    const why = code === 'UNSPECIFIED' ? error.message : code
+    const message = `the certificate of the server is not trusted (${why})`
     return { kind: 'failure', reason: 'connect', message, wasSent }
   }
   if (CLIENT_CERTIFICATE_ERROR.test(code)) {
     const message = `the server refused the client certificate, or requires one (${code})`
     return { kind: 'failure', reason: 'connect', message, wasSent: false }
   }
+  if (!wasSent && TLS_ERROR.test(code)) {
+    const failed = NO_TLS_ERROR.test(code) ? 'did not answer with TLS' : 'failed in the TLS handshake'
+    return { kind: 'failure', reason: 'connect', message: `the server ${failed} (${code})`, wasSent }
+  }
   const reason = TIMEOUT_ERRORS.has(code)
     ? 'timeout'
-    : CONNECT_ERRORS.has(code)
-      ? 'connect'
-      : INVALID_ERRORS.has(code)
-        ? 'invalid'
+    : INVALID_ERRORS.has(code)
+      ? 'invalid'
+      : // A connection that is closed during its TLS handshake was not established.
+        CONNECT_ERRORS.has(code) || !wasSent
+        ? 'connect'
         : 'cut'
   // The reason why the gateway refused an address is more useful than the code. Only administrators see it.
   const isOwn =
