@@ -174,6 +174,49 @@ function describeForms(): void {
     assert.equal((await read('/api/token/search?keyword=only+once')).total, 1)
   })
 
+  it('says why a form could not be saved if no gateway responds', async test => {
+    const { id } = await create('/api/token/', { name: 'no gateway' })
+    await follow(page, `/tokens/${id}`)
+    await panel().getByLabel('Name', { exact: true }).fill('changed')
+    test.after(() => page.unroute('**/api/token/'))
+    const responses = [
+      { status: 0, text: 'The gateway is not responding.' },
+      { status: 502, text: 'The response (status 502) is not from the gateway.' },
+      { status: 200, text: 'The response (status 200) is not from the gateway.' },
+    ]
+    for (const { status, text } of responses) {
+      await page.route('**/api/token/', route =>
+        route.request().method() !== 'PUT'
+          ? route.fallback()
+          : status === 0
+            ? route.abort()
+            : route.fulfill({ status, body: '<html></html>' }),
+      )
+      await panel().getByRole('button', { name: 'Save' }).click()
+      await panel().getByRole('alert').getByText(text).waitFor()
+      await page.unroute('**/api/token/')
+    }
+  })
+
+  it('shows errors of fields and of the gateway in Chinese', async test => {
+    const visitor = await visit(browser, server.origin, { language: 'zh-CN' })
+    test.after(() => visitor.context.close())
+    await signIn(visitor.page, server.url, { username: 'root', password: ROOT_PASSWORD })
+    await visitor.page.goto(`${server.url}/users/new`)
+    const dialog = visitor.page.getByRole('dialog')
+    const [name, add] = [dialog.getByLabel('用户名'), dialog.getByRole('button', { name: '添加用户' })]
+    await dialog.getByLabel('密码').fill('short')
+    await add.click()
+    await dialog.getByRole('alert').getByText('不能为空').waitFor()
+    await dialog.getByRole('alert').getByText('必须有 8 到 128 个字符').waitFor()
+    await name.fill('root')
+    await dialog.getByLabel('密码').fill('password of root')
+    await add.click()
+    await dialog.getByRole('alert').getByText('此用户名已被占用').waitFor()
+    await visitor.page.goto(`${server.url}/tokens/99999`)
+    await visitor.page.getByRole('alert').getByText('没有此令牌。').waitFor()
+  })
+
   it('searches for several words, also with a pause between them', async () => {
     await follow(page, '/tokens')
     const box = page.getByRole('searchbox')

@@ -130,6 +130,15 @@ const COMPOSED: Readonly<Record<string, readonly string[]>> = {
     '`{} of {} requests failed or were rejected in the last 24 hours, {} of them with {}{}.`',
     '` (token {})`',
   ],
+  ...Object.fromEntries(
+    ['token', 'user', 'channel', 'price', 'alias', 'video job', 'unresolved charge'].map(resource => [
+      `No such ${resource}.`,
+      ['`No such {}.`', `notFound('${resource}')`],
+    ]),
+  ),
+  'must be at least {}': ['`must be at {} {}`', "word: 'least' | 'most'"],
+  'must be at most {}': ['`must be at {} {}`', "word: 'least' | 'most'"],
+  'must have at most {} entries': ['`must have at {} {} {}`', "'entries'"],
   'The owner of the token can {}.': ["'The owner of the token'", 'can {}.'],
   'An administrator can {}.': ["'An administrator'", 'can {}.'],
 }

@@ -2,7 +2,7 @@ import { routes } from 'virtual:routes'
 import type { z } from 'zod'
 import { basePath } from './base-path.ts'
 import type { AnswerOf, ApiContract, RouteName } from './contract.ts'
-import { ApiError, errorOf, OFFLINE } from './errors.ts'
+import { ApiError, errorOf, foreignResponse, OFFLINE } from './errors.ts'
 import { waitForSignIn } from './session.ts'
 
 type Scalar = string | number | boolean | undefined
@@ -78,7 +78,9 @@ export async function call<Name extends RouteName>(
       continue
     }
     if (!response.ok) throw await errorOf(response)
-    const answer = await response.json()
+    const answer = await response.json().catch((error: unknown) => {
+      throw options.signal?.aborted ? error : foreignResponse(response)
+    })
     return routes[name].isWhole ? answer : answer.data
   }
 }

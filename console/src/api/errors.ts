@@ -30,6 +30,8 @@ export class ApiError extends Error {
 
 /** The code of a request that received no response. */
 export const OFFLINE = 'offline'
+/** The code of a response that is not one of the gateway, for example the error page of a proxy. */
+const FOREIGN = 'foreign_response'
 
 type ErrorBody = {
   readonly code?: string
@@ -38,14 +40,16 @@ type ErrorBody = {
   readonly error?: { readonly code?: string | null; readonly message?: string }
 }
 
+export const foreignResponse = ({ status }: Response) => new ApiError({ status, code: FOREIGN, message: '' })
+
 /** Reads errors of both APIs: `/api` puts them at the top level, `/v1` under `error`. */
 export async function errorOf(response: Response): Promise<ApiError> {
   const body: ErrorBody = await response.json().catch(() => ({}))
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
   return new ApiError({
     status: response.status,
-    code: body.code ?? body.error?.code ?? `http_${response.status}`,
-    message: body.message ?? body.error?.message ?? response.statusText,
+    code: body.code ?? body.error?.code ?? FOREIGN,
+    message: body.message ?? body.error?.message ?? '',
     errors: body.errors,
     requestId: response.headers.get('x-request-id') ?? undefined,
     retryAfterS: Number.isFinite(retryAfter) ? retryAfter : undefined,

@@ -1,6 +1,8 @@
 import { type BaseSyntheticEvent, useRef } from 'react'
 import { type DefaultValues, type FieldValues, type Path, type UseFormReturn, useForm } from 'react-hook-form'
 import type { z } from 'zod'
+import { useErrorText } from '../look/states.tsx'
+import { useGatewayText } from '../texts/gateway-text.tsx'
 import type { Input } from './client.ts'
 import type { AnswerOf, RouteName } from './contract.ts'
 import { ApiError } from './errors.ts'
@@ -10,9 +12,12 @@ import { useRouteMutation } from './query.ts'
  * Validates a body with the gateway's schema before it is sent, so that field errors show without a round trip.
  */
 export async function validateBody(route: RouteName, body: unknown): Promise<void> {
-  const { contract } = await import('../../../src/manage/contract/index.ts')
+  const [{ contract }, { faultMessage }] = await Promise.all([
+    import('../../../src/manage/contract/index.ts'),
+    import('../../../src/manage/contract/fault-messages.ts'),
+  ])
   const { body: schema } = contract[route] as { body?: z.ZodType }
-  const judged = schema?.safeParse(body)
+  const judged = schema?.safeParse(body, { error: faultMessage })
   if (!judged || judged.success) return
   const errors = judged.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
   const message = errors.map(fault => `${fault.path} ${fault.message}`).join('; ')
@@ -35,6 +40,8 @@ export function useSavingForm<Values extends FieldValues>({
   names = {},
 }: SavingOptions<Values>) {
   const form = useForm<Values>({ defaultValues: defaults })
+  const errorText = useErrorText()
+  const gatewayText = useGatewayText()
 
   function showErrors(error: unknown): void {
     const values = form.getValues()
@@ -43,11 +50,10 @@ export function useSavingForm<Values extends FieldValues>({
       const field = path.replace(/^channel\./, '').split('.')[0] ?? ''
       const name = names[path] ?? names[field] ?? (field in values ? (field as Path<Values>) : undefined)
       if (name === undefined) continue
-      form.setError(name, { message }, { shouldFocus: !isShown })
+      form.setError(name, { message: gatewayText(message) }, { shouldFocus: !isShown })
       isShown = true
     }
-    const message = error instanceof Error ? error.message : String(error)
-    if (!isShown) form.setError('root.server', { message })
+    if (!isShown) form.setError('root.server', { message: errorText(error) })
   }
 
   const isSaving = useRef(false)

@@ -2,6 +2,7 @@ import { CircleAlert, RotateCw } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { ApiError, OFFLINE } from '../api/errors.ts'
+import { useGatewayText } from '../texts/gateway-text.tsx'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 
@@ -44,12 +45,15 @@ export function Empty({ title, children }: EmptyProps) {
 /** The text for an error: the console's for known codes, followed by the gateway's message. */
 export function useErrorText() {
   const { t, i18n } = useTranslation()
+  const gatewayText = useGatewayText()
   return (error: unknown): string => {
     if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error)
-    if (error.code === OFFLINE) return t('fault.offline')
+    if (error.code === OFFLINE) return t('fault.no_response')
     const key = `fault.${error.code}`
-    const ours = i18n.exists(key) ? t(key as 'fault.offline', { seconds: error.retryAfterS ?? 0 }) : ''
-    return [ours, error.message].filter(Boolean).join(' ')
+    const ours = i18n.exists(key)
+      ? t(key as 'fault.not_found', { seconds: error.retryAfterS ?? 0, status: error.status })
+      : ''
+    return [ours, gatewayText(error.message)].filter(Boolean).join(' ')
   }
 }
 

@@ -6,12 +6,12 @@ import { invalid, Refusal } from '../../domain/errors.ts'
 import type { Confirmation } from '../../domain/node.ts'
 import { ROLE, roleName } from '../../domain/role.ts'
 import type { Share } from '../../http/budget.ts'
+import { faultMessage } from '../contract/fault-messages.ts'
 import { type Contract, hasKeyParameter, type Route } from '../contract/route.ts'
 import { isSameOrigin, SESSION_COOKIE } from '../people/session-cookie.ts'
 import type { Handlers, RouteCall } from './call.ts'
 import { createChange } from './change.ts'
 import type { Deps } from './deps.ts'
-import { faultMessage } from './fault-messages.ts'
 import { tagOf } from './reference.ts'
 
 const envelope = (data: unknown) =>

@@ -10,6 +10,7 @@ import { Page, Sheet } from '../../look/page.tsx'
 import { Facts } from '../../look/panel.tsx'
 import { Part, useErrorText } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useGatewayText } from '../../texts/gateway-text.tsx'
 
 type Value = SettingItem['value']
 
@@ -110,6 +111,7 @@ function About() {
 export function Settings() {
   const { t } = useTranslation()
   const words = useErrorText()
+  const gatewayText = useGatewayText()
   const list = useCall('listSettings', {})
   const update = useRouteMutation('updateSettings')
   const [changes, setChanges] = useState<Readonly<Record<string, Value>>>({})
@@ -119,6 +121,10 @@ export function Settings() {
     update.error && 'errors' in update.error
       ? (update.error.errors as { path: string; message: string }[])
       : []
+  const faultOf = (key: string) => {
+    const fault = faults.find(({ path }) => path === key)
+    return fault && gatewayText(fault.message)
+  }
   const save = (body: Record<string, unknown>) =>
     update.mutate(
       { body },
@@ -147,7 +153,7 @@ export function Settings() {
                   value={changes[setting.key] ?? setting.value}
                   onChange={value => setChanges({ ...changes, [setting.key]: value })}
                   onReset={() => save({ [setting.key]: null })}
-                  error={faults.find(({ path }) => path === setting.key)?.message}
+                  error={faultOf(setting.key)}
                 />
               ))}
             </div>

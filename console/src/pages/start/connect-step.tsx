@@ -103,10 +103,11 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
       </>
     )
 
-  const faultAt = (path: string) =>
-    fault instanceof ApiError
-      ? fault.errors.find(each => each.path.replace(/^channel\./, '').startsWith(path))?.message
-      : undefined
+  const faultAt = (path: string) => {
+    const errors = fault instanceof ApiError ? fault.errors : []
+    const error = errors.find(each => each.path.replace(/^channel\./, '').startsWith(path))
+    return error && gatewayText(error.message)
+  }
   const connection = { key: key.trim(), base_url: baseUrl.trim(), setting: settingOf(own) }
 
   const fetchModels = async () => {
