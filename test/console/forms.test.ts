@@ -174,6 +174,32 @@ function describeForms(): void {
     assert.equal((await read('/api/token/search?keyword=only+once')).total, 1)
   })
 
+  it('adds credit once when the first response was lost and the form is sent again', async test => {
+    const { id } = await newUser('lena')
+    await follow(page, `/users/${id}`)
+    test.after(() => page.unroute('**/api/user/manage'))
+    await page.route('**/api/user/manage', async route => {
+      await route.fetch()
+      await route.abort()
+    })
+    await panel().getByLabel('Amount (USD)').fill('1')
+    await panel().getByLabel('Reason').fill('welcome')
+    const add = panel().getByRole('button', { name: 'Adjust credit' })
+    await add.click()
+    await panel().getByRole('alert').waitFor()
+    await page.unroute('**/api/user/manage')
+    await add.click()
+    await page.getByText('Credit of lena adjusted').first().waitFor()
+    assert.equal((await read(`/api/user/${id}`)).quota, UNITS_PER_USD)
+
+    await panel().getByLabel('Amount (USD)').fill('1')
+    await panel().getByLabel('Reason').fill('welcome')
+    await add.click()
+    await until('the second credit', async () =>
+      (await read(`/api/user/${id}`)).quota === 2 * UNITS_PER_USD ? true : undefined,
+    )
+  })
+
   it('says why a form could not be saved if no gateway responds', async test => {
     const { id } = await create('/api/token/', { name: 'no gateway' })
     await follow(page, `/tokens/${id}`)

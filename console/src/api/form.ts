@@ -7,6 +7,7 @@ import type { Input } from './client.ts'
 import type { AnswerOf, RouteName } from './contract.ts'
 import { ApiError } from './errors.ts'
 import { useRouteMutation } from './query.ts'
+import { useRetryKey } from './retry-key.ts'
 
 /**
  * Validates a body with the gateway's schema before it is sent, so that field errors show without a round trip.
@@ -106,6 +107,8 @@ type ContractFormOptions<Name extends RouteName, Values extends FieldValues> = O
   readonly route: Name
   readonly toInput: (values: Values) => Input<Name>
   readonly onDone: (answer: AnswerOf<Name>, values: Values) => void
+  /** Saving the same values again after a lost response does not make the change twice. */
+  readonly isOnce?: boolean
 }
 
 /** A form that submits to one route of the contract. */
@@ -113,15 +116,19 @@ export function useContractForm<Name extends RouteName, Values extends FieldValu
   route,
   toInput,
   onDone,
+  isOnce = false,
   ...options
 }: ContractFormOptions<Name, Values>) {
-  const act = useRouteMutation(route)
+  const retryKey = useRetryKey()
+  const act = useRouteMutation(route, input => (isOnce ? { idempotencyKey: retryKey.keyOf(input) } : {}))
   return useSavingForm<Values>({
     ...options,
     save: async values => {
       const input = toInput(values)
       await validateBody(route, (input as { body?: unknown }).body)
-      onDone(await act.mutateAsync(input), values)
+      const answer = await act.mutateAsync(input)
+      retryKey.forget()
+      onDone(answer, values)
     },
   })
 }

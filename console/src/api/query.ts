@@ -101,10 +101,13 @@ function reportUnconfirmed(answer: unknown): void {
  * Writes through a route, then refetches all data of the page. The gateway responds after the change took
  * effect.
  */
-export function useRouteMutation<Name extends RouteName>(name: Name) {
+export function useRouteMutation<Name extends RouteName>(
+  name: Name,
+  optionsOf: (input: Input<Name>) => CallOptions = () => ({}),
+) {
   const client = useQueryClient()
   return useMutation<AnswerOf<Name>, Error, Input<Name>>({
-    mutationFn: input => call(name, input),
+    mutationFn: input => call(name, input, optionsOf(input)),
     onSuccess: answer => {
       reportUnconfirmed(answer)
       return client.invalidateQueries()

@@ -32,6 +32,7 @@ export function BalanceForm({ user }: { readonly user: User }) {
       toast(t('users.balance_changed', { name: user.username }))
     },
     names: { value: 'amount' },
+    isOnce: true,
   })
   const isLinkedTo = useLocation({ select: ({ hash }) => hash === 'balance' })
   // A link to this form focuses it.
