@@ -4,6 +4,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { createQueryClient } from './api/query.ts'
 import { Announcer } from './look/announce.tsx'
+import { openPartsOfInvalidFields } from './look/invalid-fields.ts'
 import './look/nonce.ts'
 import './look/theme.css'
 import { Toasts } from './look/toast.tsx'
@@ -12,6 +13,7 @@ import { reloadOnUpgrade } from './shell/reload-on-upgrade.ts'
 import { startTexts } from './texts/index.ts'
 
 reloadOnUpgrade()
+openPartsOfInvalidFields()
 await startTexts()
 const client = createQueryClient()
 const router = createConsoleRouter(client)

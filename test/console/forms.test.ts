@@ -224,6 +224,20 @@ function describeForms(): void {
     }
   })
 
+  it('shows a field that must be corrected, also in a part that is closed', async () => {
+    const { id } = await create('/api/token/', { name: 'without a limit' })
+    await follow(page, `/tokens/${id}`)
+    const advanced = panel().getByText('Advanced', { exact: true })
+    const limit = panel().getByLabel('Requests per minute')
+    await advanced.click()
+    await limit.fill('0')
+    await advanced.click()
+    await limit.waitFor({ state: 'hidden' })
+    await panel().getByRole('button', { name: 'Save' }).click()
+    await limit.waitFor({ state: 'visible' })
+    assert.equal(await limit.evaluate(field => field === document.activeElement), true)
+  })
+
   it('shows errors of fields and of the gateway in Chinese', async test => {
     const visitor = await visit(browser, server.origin, { language: 'zh-CN' })
     test.after(() => visitor.context.close())
