@@ -312,6 +312,19 @@ function describeForms(): void {
     assert.equal((await own.json()).data.total, 0)
   })
 
+  it('is loaded anew when another user signs in in another tab', async test => {
+    const tab = await page.context().newPage()
+    test.after(() => tab.close())
+    await tab.goto(`${server.url}/sign-in`)
+    await tab.getByLabel('Username').fill('root')
+    await tab.getByLabel('Password').fill(ROOT_PASSWORD)
+    await tab.getByRole('button', { name: 'Sign in' }).click()
+    await page.locator('[aria-label="Account: root"]').waitFor()
+    await signIn(page, server.url, { username: 'dora', password: 'password of dora' })
+    await page.goto(`${server.url}/tokens`)
+    await page.locator('[aria-label="Account: dora"]').waitFor()
+  })
+
   it('opens a link with a time that no calendar has', async () => {
     await page.goto(`${server.url}/?from=9999999999999999&until=9999999999999999`)
     await page.getByRole('heading', { name: 'Overview' }).waitFor()

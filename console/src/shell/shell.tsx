@@ -21,6 +21,7 @@ import { Palette } from './palette.tsx'
 import { PasswordChange } from './password-change.tsx'
 import { RailEntries } from './rail.tsx'
 import { SignInDialog } from './sign-in-dialog.tsx'
+import { useReloadForOtherUser } from './user-change.ts'
 
 function Brand({ isShort = false }: { readonly isShort?: boolean }) {
   return (
@@ -63,7 +64,9 @@ function useNeededRole(): number {
 
 /** An imported password that breaks the rule for passwords must be changed first. */
 export function Shell() {
-  return useSelf().password_change_required ? <PasswordChange /> : <Frame />
+  const { id, password_change_required } = useSelf()
+  useReloadForOtherUser(id)
+  return password_change_required ? <PasswordChange /> : <Frame />
 }
 
 /** The frame of every page: menu, bars and dialogs. */

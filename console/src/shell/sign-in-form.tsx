@@ -8,6 +8,7 @@ import { Field, TextInput } from '../look/field.tsx'
 import { FormError } from '../look/form-error.tsx'
 import { useErrorText } from '../look/states.tsx'
 import { useCountdown } from '../look/use-countdown.ts'
+import { announceSignIn } from './user-change.ts'
 
 type SignInFormProps = { readonly username: string; readonly onDone: (self: User) => void }
 
@@ -27,6 +28,7 @@ export function SignInForm({ username: first, onDone }: SignInFormProps) {
     setFault(undefined)
     try {
       const self = await call('login', { body: { username, password } }, { askSignIn: false })
+      announceSignIn(self.id)
       onDone(self)
     } catch (error) {
       setFault(error)
