@@ -257,6 +257,44 @@ function describeForms(): void {
     await visitor.page.getByRole('alert').getByText('没有此令牌。').waitFor()
   })
 
+  it('reports that an action of a menu or button failed', async test => {
+    const token = await create('/api/token/', { name: 'still enabled' })
+    const channel = await newChannel('still in use')
+    const { status } = await fetch(`${server.url}/api/user/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ username: 'root', password: ROOT_PASSWORD }),
+    })
+    assert.equal(status, 200)
+    test.after(() => page.unroute('**/api/**'))
+    await page.route('**/api/**', route =>
+      route.request().method() === 'GET' ? route.fallback() : route.abort(),
+    )
+    const isReported = async () => {
+      const toast = page.locator('section[aria-live] li').filter({ hasText: 'The gateway is not responding.' })
+      await toast.waitFor()
+      await toast.getByRole('button', { name: 'Close' }).click()
+      await toast.waitFor({ state: 'detached' })
+    }
+    await follow(page, `/tokens/${token.id}`)
+    await panel().getByRole('button', { name: 'More actions for still enabled' }).click()
+    await page.getByRole('menuitem', { name: 'Disable' }).click()
+    await isReported()
+    await follow(page, `/channels/${channel.id}`)
+    await panel().getByRole('button', { name: 'Disable' }).click()
+    await isReported()
+    await panel().getByRole('button', { name: 'More actions for still in use' }).click()
+    await page.getByRole('menuitem', { name: 'Duplicate' }).click()
+    await isReported()
+    await follow(page, '/channels')
+    await page.getByRole('checkbox', { name: 'Select still in use' }).check()
+    await page.getByRole('button', { name: 'Disable', exact: true }).click()
+    await isReported()
+    await follow(page, '/me')
+    await page.getByRole('button', { name: 'Sign out all other sessions' }).click()
+    await isReported()
+  })
+
   it('searches for several words, also with a pause between them', async () => {
     await follow(page, '/tokens')
     const box = page.getByRole('searchbox')

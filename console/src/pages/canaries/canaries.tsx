@@ -16,6 +16,7 @@ import { StatusIcon, type StatusName } from '../../look/status-badge.tsx'
 import { DataTable } from '../../look/table.tsx'
 import type { Column } from '../../look/table-props.ts'
 import { toast } from '../../look/toast.tsx'
+import { useAction } from '../../look/use-action.ts'
 import { GatewayText } from '../../texts/gateway-text.tsx'
 import { FieldList } from '../history/change-list.tsx'
 import { ComparisonTable, ShadowReport } from './comparison.tsx'
@@ -57,8 +58,8 @@ function CanaryPanel({ id, onClose }: { readonly id: number; readonly onClose: (
   const participationOf = useParticipation()
   const [verb, setVerb] = useState<Verb>()
   const result = useCall('getCanary', { params: { id } }, { refetchMs: REFRESH_MS })
-  const pause = useRouteMutation('pauseCanary')
-  const resume = useRouteMutation('resumeCanary')
+  const pause = useAction('pauseCanary')
+  const resume = useAction('resumeCanary')
   const promote = useRouteMutation('promoteCanary')
   const drop = useRouteMutation('dropCanary')
   const { data } = result
@@ -95,7 +96,7 @@ function CanaryPanel({ id, onClose }: { readonly id: number; readonly onClose: (
                   <Button kind="primary" onClick={() => setVerb('promote')}>
                     {t('canaries.promote')}
                   </Button>
-                  <Button onClick={() => void (isRunning ? pause : resume).mutate({ params: { id } })}>
+                  <Button onClick={() => void (isRunning ? pause : resume).run({ params: { id } })}>
                     {t(isRunning ? 'canaries.pause' : 'canaries.resume')}
                   </Button>
                   <Button onClick={() => setVerb('drop')}>{t('canaries.drop')}</Button>

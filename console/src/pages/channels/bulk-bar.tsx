@@ -3,11 +3,11 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
 import { mapConcurrently } from '../../api/map-concurrently.ts'
-import { useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useAction } from '../../look/use-action.ts'
 import { BulkEdit } from './bulk-edit.tsx'
 import { useTest } from './channel-test.tsx'
 import { DeleteChannels } from './delete-channels.tsx'
@@ -17,22 +17,24 @@ export function BulkBar({ selection }: { readonly selection: RowSelection<Channe
   const { rows: channels, onChange: onSelect, put } = selection
   const { t } = useTranslation()
   const { test } = useTest()
-  const setStatuses = useRouteMutation('setChannelStatuses')
+  const setStatuses = useAction('setChannelStatuses')
   const [layer, setLayer] = useState<'edit' | 'delete'>()
   const [isTesting, setTesting] = useState(false)
   const clear = () => onSelect(new Set())
 
-  const turn = async (isOn: boolean) => {
+  const turn = (isOn: boolean) => {
     const changed = channels.filter(({ status }) => (status === 1) !== isOn)
     if (changed.length === 0) return
-    const set = async (status: 1 | 2) => {
-      await setStatuses.mutateAsync({ body: { ids: changed.map(({ id }) => id), status } })
-      put(changed.map(channel => ({ ...channel, status })))
-    }
-    await set(isOn ? 1 : 2)
-    toast(
-      isOn ? t('bulk.enabled', { count: changed.length }) : t('bulk.disabled', { count: changed.length }),
-      () => void set(isOn ? 2 : 1),
+    const set = (status: 1 | 2, onDone?: () => void) =>
+      setStatuses.run({ body: { ids: changed.map(({ id }) => id), status } }, () => {
+        put(changed.map(channel => ({ ...channel, status })))
+        onDone?.()
+      })
+    void set(isOn ? 1 : 2, () =>
+      toast(
+        isOn ? t('bulk.enabled', { count: changed.length }) : t('bulk.disabled', { count: changed.length }),
+        () => void set(isOn ? 2 : 1),
+      ),
     )
   }
   const testAll = async () => {

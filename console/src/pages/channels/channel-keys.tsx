@@ -17,6 +17,7 @@ import { Section } from '../../look/panel.tsx'
 import { useErrorText } from '../../look/states.tsx'
 import { StatusBadge, type StatusName } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useAction } from '../../look/use-action.ts'
 import { useRevealedSecret } from '../../look/use-revealed-secret.ts'
 import { GatewayText } from '../../texts/gateway-text.tsx'
 import { type TestOutcome, TestResultText } from './channel-test.tsx'
@@ -134,7 +135,7 @@ type ChannelKeysProps = { readonly channel: Channel; readonly health: ChannelHea
 export function ChannelKeys({ channel, health }: ChannelKeysProps) {
   const { t } = useTranslation()
   const isRoot = useIsRoot()
-  const setStatus = useRouteMutation('setChannelKeyStatus')
+  const setStatus = useAction('setChannelKeyStatus')
   const remove = useRouteMutation('deleteChannelKey')
   const manage = useRouteMutation('manageChannelKeys')
   const tests = useKeyTests(channel.id)
@@ -174,7 +175,7 @@ export function ChannelKeys({ channel, health }: ChannelKeysProps) {
                   <Button
                     isSmall
                     onClick={() =>
-                      setStatus.mutate({ params: { id, index }, body: { status: status === 1 ? 2 : 1 } })
+                      void setStatus.run({ params: { id, index }, body: { status: status === 1 ? 2 : 1 } })
                     }
                   >
                     {status === 1 ? t('channels.disable') : t('channels.enable')}

@@ -3,9 +3,9 @@ import { CopyPlus, Pencil, Power, PowerOff, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
-import { useRouteMutation } from '../../api/query.ts'
 import { Menu } from '../../look/menu.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useAction } from '../../look/use-action.ts'
 import { DeleteChannels } from './delete-channels.tsx'
 import { useChannelSwitch } from './use-channel-switch.ts'
 
@@ -13,7 +13,7 @@ export function ChannelMenu({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const turn = useChannelSwitch()
-  const copy = useRouteMutation('copyChannel')
+  const copy = useAction('copyChannel')
   const [isDeleting, setDeleting] = useState(false)
   const isOn = channel.status === 1
   return (
@@ -38,9 +38,8 @@ export function ChannelMenu({ channel }: { readonly channel: Channel }) {
             label: t('channels.copy'),
             icon: CopyPlus,
             onSelect: () =>
-              copy.mutate(
-                { params: { id: channel.id } },
-                { onSuccess: copied => toast(t('channels.copied', { name: copied.name })) },
+              void copy.run({ params: { id: channel.id } }, copied =>
+                toast(t('channels.copied', { name: copied.name })),
               ),
           },
           { label: t('common.delete'), icon: Trash2, isDangerous: true, onSelect: () => setDeleting(true) },

@@ -5,6 +5,7 @@ import { useCall, useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useAction } from '../../look/use-action.ts'
 
 const MAX_READ = 500
 
@@ -31,7 +32,7 @@ export function DeleteChannels({ channels, onClose, onDone }: DeleteProps) {
   const navigate = useNavigate()
   const orphans = useOrphans(channels)
   const remove = useRouteMutation('deleteChannels')
-  const turnOff = useRouteMutation('setChannelStatuses')
+  const turnOff = useAction('setChannelStatuses')
   const ids = channels.map(({ id }) => id)
   const [first] = channels
   const name = channels.length === 1 && first ? first.name : t('channels.several', { count: channels.length })
@@ -58,10 +59,7 @@ export function DeleteChannels({ channels, onClose, onDone }: DeleteProps) {
           ) : null}
           <Button
             className="self-start"
-            onClick={async () => {
-              await turnOff.mutateAsync({ body: { ids, status: 2 } })
-              onClose()
-            }}
+            onClick={() => void turnOff.run({ body: { ids, status: 2 } }, onClose)}
           >
             {t('channels.disable_instead')}
           </Button>

@@ -2,11 +2,11 @@ import { Pencil, Power, PowerOff } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
-import { useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { DataTable } from '../../look/table.tsx'
 import type { Column, Selection } from '../../look/table-props.ts'
 import { toast } from '../../look/toast.tsx'
+import { useAction } from '../../look/use-action.ts'
 import { BulkEdit } from './bulk-edit.tsx'
 
 /** The channels of one tag, or without one. Large groups contain only the first channels. */
@@ -34,28 +34,29 @@ function GroupActions({
   readonly onSelect: Selection['onChange']
 }) {
   const { t } = useTranslation()
-  const enable = useRouteMutation('enableTag')
-  const disable = useRouteMutation('disableTag')
-  const setStatuses = useRouteMutation('setChannelStatuses')
+  const enable = useAction('enableTag')
+  const disable = useAction('disableTag')
+  const setStatuses = useAction('setChannelStatuses')
   const [isEditing, setEditing] = useState(false)
   const { tag, channels, count } = group
   if (tag === null) return null
-  const turn = async (isOn: boolean) => {
+  const turn = (isOn: boolean) => {
     const changed = channels.filter(({ status }) => (status === 1) !== isOn).map(({ id }) => id)
-    await (isOn ? enable : disable).mutateAsync({ body: { tag } })
     // Undo needs to know which channels changed, so the whole group must be loaded.
     const undo =
       channels.length === count && changed.length > 0
-        ? () => setStatuses.mutate({ body: { ids: changed, status: isOn ? 2 : 1 } })
+        ? () => void setStatuses.run({ body: { ids: changed, status: isOn ? 2 : 1 } })
         : undefined
-    toast(isOn ? t('channels.enabled', { name: tag }) : t('channels.disabled', { name: tag }), undo)
+    return (isOn ? enable : disable).run({ body: { tag } }, () =>
+      toast(isOn ? t('channels.enabled', { name: tag }) : t('channels.disabled', { name: tag }), undo),
+    )
   }
   return (
     <span className="flex flex-wrap gap-2">
-      <Button isSmall icon={Power} isBusy={enable.isPending} onClick={() => void turn(true)}>
+      <Button isSmall icon={Power} isBusy={enable.isBusy} onClick={() => void turn(true)}>
         {t('channels.enable')}
       </Button>
-      <Button isSmall icon={PowerOff} isBusy={disable.isPending} onClick={() => void turn(false)}>
+      <Button isSmall icon={PowerOff} isBusy={disable.isBusy} onClick={() => void turn(false)}>
         {t('channels.disable')}
       </Button>
       <Button isSmall icon={Pencil} onClick={() => setEditing(true)}>

@@ -1,8 +1,9 @@
 import { useTranslation } from 'react-i18next'
-import { useCall, useRouteMutation } from '../../api/query.ts'
+import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Part } from '../../look/states.tsx'
+import { useAction } from '../../look/use-action.ts'
 
 /** The browser's name and version from its user agent. */
 const browserOf = (agent: string) =>
@@ -11,8 +12,8 @@ const browserOf = (agent: string) =>
 export function Sessions() {
   const { t } = useTranslation()
   const list = useCall('listSessions', {})
-  const end = useRouteMutation('endSession')
-  const endOthers = useRouteMutation('endOtherSessions')
+  const end = useAction('endSession')
+  const endOthers = useAction('endOtherSessions')
   const sessions = list.data ?? []
   return (
     <section className="px-4 py-3" aria-labelledby="sessions">
@@ -21,7 +22,7 @@ export function Sessions() {
           {t('me.sessions')}
         </h3>
         {sessions.length > 1 ? (
-          <Button isBusy={endOthers.isPending} onClick={() => endOthers.mutate({})}>
+          <Button isBusy={endOthers.isBusy} onClick={() => void endOthers.run({})}>
             {t('me.end_others')}
           </Button>
         ) : null}
@@ -36,7 +37,7 @@ export function Sessions() {
               {current ? (
                 <span className="text-ok">{t('me.this_session')}</span>
               ) : (
-                <Button isSmall className="ml-auto" onClick={() => end.mutate({ params: { id } })}>
+                <Button isSmall className="ml-auto" onClick={() => void end.run({ params: { id } })}>
                   {t('me.end')}
                 </Button>
               )}

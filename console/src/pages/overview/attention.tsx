@@ -4,13 +4,14 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { isKeyRefusal } from '../../../../src/domain/channel-condition.ts'
 import type { Attention } from '../../api/contract.ts'
-import { useCall, useRouteMutation } from '../../api/query.ts'
+import { useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button, IconButton } from '../../look/button.tsx'
 import { TimeLeft } from '../../look/cooldown.tsx'
 import { count } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Part } from '../../look/states.tsx'
+import { useAction } from '../../look/use-action.ts'
 import { GatewayText } from '../../texts/gateway-text.tsx'
 import { LinkedText } from '../usage/linked-text.tsx'
 
@@ -99,7 +100,7 @@ function NeedRow({ need, isInner = false }: { readonly need: Attention; readonly
   const { t } = useTranslation()
   const sentence = useSentence()
   const self = useSelf()
-  const dismiss = useRouteMutation('dismissAttention')
+  const dismiss = useAction('dismissAttention')
   const link = linkOf(need)
   const { id, level, kind, detail, until, names, is_dismissed } = need
   return (
@@ -126,8 +127,8 @@ function NeedRow({ need, isInner = false }: { readonly need: Attention; readonly
       <IconButton
         icon={is_dismissed ? RotateCcw : X}
         label={is_dismissed ? t('attention.restore') : t('attention.dismiss')}
-        disabled={dismiss.isPending}
-        onClick={() => dismiss.mutate({ body: { item: id, is_dismissed: !is_dismissed } })}
+        disabled={dismiss.isBusy}
+        onClick={() => void dismiss.run({ body: { item: id, is_dismissed: !is_dismissed } })}
       />
     </li>
   )

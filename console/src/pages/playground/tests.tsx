@@ -8,6 +8,7 @@ import { Checkbox } from '../../look/field.tsx'
 import { moneyOfOne, span } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Empty, ErrorCard, Part } from '../../look/states.tsx'
+import { useAction } from '../../look/use-action.ts'
 import { DestinationFields, destinationOf } from '../usage/replay.tsx'
 
 type SavedTest = AnswerOf<'updateTest'>
@@ -42,7 +43,7 @@ type TestItemProps = {
 
 function TestItem({ test, result, isChosen, onChoose }: TestItemProps) {
   const { t } = useTranslation()
-  const remove = useRouteMutation('deleteTest')
+  const remove = useAction('deleteTest')
   return (
     <li className="flex flex-col gap-1 px-4 py-2">
       <div className="flex items-center justify-between gap-2">
@@ -61,7 +62,7 @@ function TestItem({ test, result, isChosen, onChoose }: TestItemProps) {
         <IconButton
           icon={Trash2}
           label={t('tests.remove', { name: test.name })}
-          onClick={() => remove.mutate({ params: { id: String(test.id) } })}
+          onClick={() => void remove.run({ params: { id: String(test.id) } })}
         />
       </div>
       {result ? <Outcome result={result} /> : null}

@@ -8,6 +8,7 @@ import { Confirm } from '../../look/confirm.tsx'
 import { fromNow } from '../../look/format.ts'
 import { Menu } from '../../look/menu.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useAction } from '../../look/use-action.ts'
 import { lastUse } from './token-state.ts'
 
 const DAY_S = 86_400
@@ -15,18 +16,18 @@ const DAY_S = 86_400
 export function TokenMenu({ token }: { readonly token: Token }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const update = useRouteMutation('updateToken')
+  const update = useAction('updateToken')
   const remove = useRouteMutation('deleteToken')
   const [isDeleting, setDeleting] = useState(false)
   const { id, name } = token
   const isOff = token.status === 2
-  const turn = async (isOn: boolean, canUndo = true) => {
-    await update.mutateAsync({ body: { id, status: isOn ? 1 : 2 } })
-    toast(
-      isOn ? t('channels.enabled', { name }) : t('channels.disabled', { name }),
-      canUndo ? () => void turn(!isOn, false) : undefined,
+  const turn = (isOn: boolean, canUndo = true): Promise<void> =>
+    update.run({ body: { id, status: isOn ? 1 : 2 } }, () =>
+      toast(
+        isOn ? t('channels.enabled', { name }) : t('channels.disabled', { name }),
+        canUndo ? () => void turn(!isOn, false) : undefined,
+      ),
     )
-  }
   const isInUse = lastUse(token) > Date.now() / 1000 - DAY_S
   return (
     <>
