@@ -271,7 +271,9 @@ function describeForms(): void {
       route.request().method() === 'GET' ? route.fallback() : route.abort(),
     )
     const isReported = async () => {
-      const toast = page.locator('section[aria-live] li').filter({ hasText: 'The gateway is not responding.' })
+      const toast = page
+        .locator('section[aria-live] li')
+        .filter({ hasText: 'The gateway is not responding.' })
       await toast.waitFor()
       await toast.getByRole('button', { name: 'Close' }).click()
       await toast.waitFor({ state: 'detached' })

@@ -1,8 +1,12 @@
 type Cell = string | number | boolean | null | undefined
 
-/** Quotes a cell where needed, and prefixes text that a spreadsheet would run as a formula. */
+/** A spreadsheet would run such a text as a formula. */
+const FORMULA = /^[=+\-@\t\r]/
+const ESCAPED_FORMULA = /^'(?=[=+\-@\t\r])/
+
+/** Quotes a cell where needed, and prefixes formulas. */
 function field(value: Cell): string {
-  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? '')
+  const text = typeof value === 'string' && FORMULA.test(value) ? `'${value}` : String(value ?? '')
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
@@ -19,13 +23,13 @@ export const csvFile = <Name extends string>(
   rows: readonly Partial<Readonly<Record<Name, unknown>>>[],
 ) => fileOf(csvText([names, ...rows.map(row => names.map(name => row[name] as Cell))]))
 
-/** Parses CSV or TSV, with quoted cells as spreadsheets write them. */
+/** Parses CSV or TSV, with quoted cells as spreadsheets write them, and without the prefix of `csvText`. */
 export function readCsv(text: string): string[][] {
   const lines: string[][] = [[]]
   let cell = ''
   let isQuoted = false
   const endCell = () => {
-    lines.at(-1)?.push(cell)
+    lines.at(-1)?.push(cell.replace(ESCAPED_FORMULA, ''))
     cell = ''
   }
   for (let at = 0; at < text.length; at++) {

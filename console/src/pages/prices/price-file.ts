@@ -52,6 +52,8 @@ export function readPriceFile(text: string): FileReading {
   const prices: PriceChange[] = []
   for (const [index, line] of lines.entries()) {
     const model = line[names.indexOf('model')] ?? ''
+    if (line.slice(names.length).some(cell => cell !== ''))
+      return { fault: 'unreadable', at: `${index + 2}: ${names.at(-1)}` }
     if (model === '') return { fault: 'unreadable', at: `${index + 2}: model` }
     const fields: Record<string, unknown> = {}
     for (const [place, name] of names.entries()) {
