@@ -11,6 +11,12 @@ export type StoredNodeState = 'up' | 'draining' | 'retired'
 export const BEAT_EVERY_MS = 1_000
 const SILENT_AFTER_MS = 5_000
 
+/**
+ * The store ends the connection of a node that sends nothing for this long, and releases its locks: a machine without power does not close
+ * its connections.
+ */
+export const SILENT_CONNECTION_MS = 10_000
+
 /** Other nodes count a node as fenced this much later than the node itself, because clocks run at slightly different speeds. */
 export const FENCE_MARGIN_MS = 5_000
 

@@ -1,4 +1,5 @@
 import { UnreachableError } from '../domain/errors.ts'
+import { SILENT_CONNECTION_MS } from '../domain/node.ts'
 import type { FleetClock } from './fleet.ts'
 
 type FleetLocksDeps = {
@@ -13,7 +14,7 @@ type FleetLocksDeps = {
 
 /** A lock of the store, while its work runs. */
 export type FleetLock = {
-  /** Throws if the store has released the lock with its connection: another machine may have it. */
+  /** Throws if the store may have released the lock with its connection: another machine may have it. */
   mustStillHold(): void
 }
 
@@ -24,9 +25,12 @@ const GIVE_UP_MS = 900
 export function createFleetLocks({ clock, random, tryLock, unlock, connection }: FleetLocksDeps) {
   const last = new Map<string, Promise<void>>()
 
-  async function lockInStore(name: string): Promise<void> {
+  /** Resolves to the time of the statement that took the lock. */
+  async function lockInStore(name: string): Promise<number> {
     const startMs = clock.monotonicMs()
-    while (!(await tryLock(name))) {
+    for (;;) {
+      const sentMs = clock.monotonicMs()
+      if (await tryLock(name)) return sentMs
       if (clock.monotonicMs() - startMs > GIVE_UP_MS)
         throw new UnreachableError(new Error(`the lock "${name}" is in use by another machine`))
       await clock.wait(TRY_EVERY_MS * (0.5 + random()))
@@ -34,12 +38,14 @@ export function createFleetLocks({ clock, random, tryLock, unlock, connection }:
   }
 
   async function runLocked<T>(name: string, work: (lock: FleetLock) => Promise<T>): Promise<T> {
-    await lockInStore(name)
+    const lockedMs = await lockInStore(name)
     const lockedThrough = connection()
     try {
       return await work({
         mustStillHold() {
-          if (connection() !== lockedThrough)
+          // After a pause of the process, it may not know yet that its connection was ended.
+          const isOld = clock.monotonicMs() - lockedMs >= SILENT_CONNECTION_MS
+          if (isOld || connection() !== lockedThrough)
             throw new UnreachableError(new Error(`the lock "${name}" was lost with its connection`))
         },
       })

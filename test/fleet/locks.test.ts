@@ -8,6 +8,7 @@ import { createFleetLocks } from '../../src/fleet/locks.ts'
 import { type Listener, openListener } from '../../src/store/engine/listener.ts'
 import { releaseFleetLock, tryFleetLock } from '../../src/store/records/nodes.ts'
 import { createDatabase } from '../support/postgres.ts'
+import { until } from '../support/process.ts'
 
 describe('a lock that machines share (docs/adr/0023-nodes-heartbeats-and-fences.md)', () => {
   let database: Awaited<ReturnType<typeof createDatabase>>
@@ -52,5 +53,26 @@ describe('a lock that machines share (docs/adr/0023-nodes-heartbeats-and-fences.
       })
     })
     await one.locks.exclusively('user:1', async lock => lock.mustStillHold())
+  })
+
+  it('is released when its owner stops without closing its connection, and the owner notices it when it goes on', async () => {
+    const [one, other] = [machine(), machine()]
+    await one.locks.exclusively('user:2', async lock => {
+      lock.mustStillHold()
+      // From here on the owner sends nothing, as a machine without power or a suspended one.
+      await until('another machine to get the lock', () =>
+        other.locks
+          .exclusively('user:2', async otherLock => {
+            otherLock.mustStillHold()
+            assert.throws(() => lock.mustStillHold(), /the lock "user:2" was lost/)
+            return true
+          })
+          .catch(error => {
+            if (/in use by another machine/.test(error.message)) return undefined
+            throw error
+          }),
+      )
+    })
+    await one.locks.exclusively('user:2', async lock => lock.mustStillHold())
   })
 })

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { type ChainKey, messageMac } from '../../domain/chain.ts'
+import { SILENT_CONNECTION_MS } from '../../domain/node.ts'
 import { createPool, readTimeline } from './postgres.ts'
 import type { Database } from './schema.ts'
 import type { Db } from './store.ts'
@@ -33,7 +34,7 @@ type ListenerOptions = {
 
 /**
  * A connection of its own for short statements, which also receives notifications. A busy pool does not delay it. If it
- * breaks, the next statement opens another one; notifications in between are lost. Every role that may connect to the database
+ * breaks, or sends nothing for a while, the next statement opens another one; notifications in between are lost. Every role that may connect to the database
  * can notify, so messages that are not signed with the key of the gateways are ignored.
  */
 export function openListener(url: string, { key, onTimeline = () => {} }: ListenerOptions) {
@@ -55,7 +56,9 @@ export function openListener(url: string, { key, onTimeline = () => {} }: Listen
           if (message !== undefined) for (const listener of listeners) listener(message)
         })
         // If this fails, the connection fails with it, and so does the statement that needed it.
-        await client.query(`listen ${CHANNEL}`).catch(() => {})
+        await client
+          .query(`set idle_session_timeout = ${SILENT_CONNECTION_MS}; listen ${CHANNEL}`)
+          .catch(() => {})
         // Before the statement that needed the connection: after a failover, its answer is that of another server.
         await readTimeline(client, onTimeline)
       },
