@@ -193,6 +193,30 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     await mustBeBack()
   })
 
+  it('reports it when PostgreSQL gives up on a lock, as an operator may have set it', async () => {
+    const client = new pg.Client({ connectionString: postgres.url })
+    await client.connect()
+    const endOthers = () =>
+      client.query(
+        'select pg_terminate_backend(pid, 5000) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()',
+      )
+    await client.query("alter database postgres set lock_timeout = '100ms'")
+    await endOthers()
+    await mustBeBack()
+    const logged = server.lines().length
+    await client.query('begin; lock table accounts')
+    await chat()
+    const change = await server.api('PUT', '/api/token/', { id: known.id, name: 'app' })
+    const stranger = await server.api('POST', '/api/user/', { username: 'someone', password: 'a long password' })
+    await client.query('commit; alter database postgres reset lock_timeout')
+    await endOthers()
+    await client.end()
+    for (const refused of [change, stranger]) mustTellOutage(refused, 'store_unavailable')
+    await mustBeBack()
+    const messages = server.lines().slice(logged).map(({ msg }) => msg)
+    assert.ok(!messages.some(message => /failed over/.test(String(message))), messages.join('\n'))
+  })
+
   it('accepts the retry of a change whose commit was not acknowledged', async () => {
     const { model: other, channels } = await furnisher.serve('sim-echo')
     assert.equal((await ask(known.key, other)).status, 200)

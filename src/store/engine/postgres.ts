@@ -21,9 +21,10 @@ const NUMERIC_OID = 1700
 
 /**
  * Error codes (PostgreSQL, appendix A) that concern the server and not the statement: a broken connection, a shutdown, too
- * many connections, a server that is read-only after a failover, a statement timeout.
+ * many connections, a full disk or too little memory, a server that is read-only after a failover, a timeout of a statement, a
+ * transaction or a lock.
  */
-const CONNECTION_CODES = /^(08...|57P0.|57014|53300|25006|25P03)$/
+const CONNECTION_CODES = /^(08...|53...|55P03|57P0.|57014|58030|25006|25P0[34])$/
 
 /**
  * Errors of the server have a severity, those of a socket a system call, and bugs of ours a subclass of Error: the rest are

@@ -1,5 +1,6 @@
 import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
+import { UnreachableError } from '../../domain/errors.ts'
 import { KeyedPostgresAdapter } from '../books/chain-key.ts'
 import { foundation } from '../migrations/0001-foundation.ts'
 import { books } from '../migrations/0002-books.ts'
@@ -260,7 +261,8 @@ const POSTGRES_DEADLOCK = '40P01'
 const POSTGRES_LOCK_TIMEOUT = '55P03'
 
 /** A lock was not granted within `lock_timeout`. */
-export const isLockTimeout = (error: unknown): boolean => isPostgres(error, POSTGRES_LOCK_TIMEOUT)
+export const isLockTimeout = (error: unknown): boolean =>
+  error instanceof UnreachableError && isPostgres(error.cause, POSTGRES_LOCK_TIMEOUT)
 
 /** The maximum number of attempts. In each round of a deadlock one of the transactions completes. */
 const MAX_TRIES = 10
