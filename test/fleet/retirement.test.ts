@@ -16,7 +16,11 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
 
   before(async () => {
     simulator = await startSimulator()
-    fleet = await startFleet(2, { SLUICE_FENCE_S: '5', SLUICE_DRAIN_DELAY_S: '0' })
+    fleet = await startFleet(2, {
+      SLUICE_FENCE_S: '5',
+      SLUICE_DRAIN_DELAY_S: '0',
+      SLUICE_VIDEO_DOUBT_S: '20',
+    })
     a = fleet.members[0] as FleetMember
     made = createFurnisher(a.server.api, simulator.url)
   })
@@ -106,5 +110,53 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
       const { ok, lines } = await verifyThroughSocket(member)
       assert.ok(ok, lines.join('\n'))
     }
+  })
+
+  it('gives its unconfirmed video jobs to the others when it is retired', async () => {
+    const upstream = simulator as Simulator
+    const { model } = await made.serve('sim-video-hang', {}, { per_call: 0.01 })
+    const { model: refusing } = await made.serve('sim-video-status-500', {}, { per_call: 0.02 })
+    const { key } = await made.newToken({ unlimited_quota: true })
+    const c = await fleet.startMember()
+    const id = idOf(c)
+    const submit = ({ server }: FleetMember, of: string, prompt: string) =>
+      server.api(
+        'POST',
+        '/v1/videos',
+        { model: of, prompt },
+        { token: key, headers: { 'idempotency-key': prompt } },
+      )
+    const unconfirmed = await submit(c, refusing, 'never-made')
+    assert.equal(unconfirmed.status, 504, unconfirmed.text)
+    const cut = submit(c, model, 'made-once').catch(() => undefined)
+    await until('the provider to have the job', async () => {
+      const { jobs } = (await (await fetch(`${upstream.url}/sim/videos`)).json()) as {
+        jobs: { prompt: string }[]
+      }
+      return jobs.some(({ prompt }) => prompt === 'made-once') ? true : undefined
+    })
+    await c.server.kill()
+    await cut
+    await until('the node to be fenced', async () => ((await stateOf(id)) === 'fenced' ? true : undefined))
+    await made.must(a.server.api('POST', `/api/node/${id}/retire`))
+    const { body, status, text } = await submit(a, model, 'made-once')
+    assert.equal(status, 200, text)
+    const ended = (jobId: string) =>
+      until('the end of the job', async () => {
+        const video = await made.must(a.server.api('GET', `/api/video/${jobId}`))
+        return video.status === 'completed' || video.status === 'failed' ? video : undefined
+      })
+    const completed = await ended(body.id)
+    assert.deepEqual([completed.status, completed.cost], ['completed', '0.01'])
+    const failed = await ended(unconfirmed.headers.get('x-sluice-video-id') ?? '')
+    assert.deepEqual([failed.status, failed.error?.code], ['failed', 'upstream_timeout'])
+    // What the provider may charge for it is unresolved.
+    const open = await made.must(a.server.api('GET', '/api/ledger/suspense?open=true'))
+    const amounts = open.items
+      .filter(({ channel_id }: { channel_id: number }) => channel_id > 0)
+      .map(({ cost }: { cost: string }) => cost)
+    assert.deepEqual(amounts, ['0.02'])
+    const { ok, lines } = await verifyThroughSocket(a)
+    assert.ok(ok, lines.join('\n'))
   })
 })

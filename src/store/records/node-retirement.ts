@@ -3,7 +3,7 @@ import { FENCE_MARGIN_MS, nodeStateOf } from '../../domain/node.ts'
 import type { Engine } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 import { findNode } from './nodes.ts'
-import { endLeases } from './videos.ts'
+import { endLeases, takeOverUnconfirmed } from './videos.ts'
 
 /** Why a node cannot be retired now. */
 export type RetirementObstacle =
@@ -35,9 +35,33 @@ export async function retirementObstacle(
   return { kind: 'running', until: Math.ceil((node.beat_ms + node.fence_ms + FENCE_MARGIN_MS) / 1_000) }
 }
 
+/** What unconfirmed video jobs of the node may cost users who had no lease that covers it, because they are not limited. */
+async function suspendVideos(
+  trx: Trx,
+  nodeId: string,
+  { leasedUsers, time }: { readonly leasedUsers: ReadonlySet<number>; readonly time: number },
+): Promise<void> {
+  const videos = (await takeOverUnconfirmed(trx, nodeId)).filter(({ user_id }) => !leasedUsers.has(user_id))
+  if (videos.length === 0) return
+  await trx
+    .insertInto('suspense')
+    .values(
+      videos.map(({ id, request_id, user_id, token_id, channel_id, estimate }) => ({
+        time,
+        request_id,
+        user_id,
+        token_id,
+        channel_id,
+        amount: estimate,
+        reason: `The node was retired before the provider confirmed the video job ${id}.`,
+      })),
+    )
+    .execute()
+}
+
 /**
  * Retires a node that will not return: its records are refused from now on, its leases are returned, and what it may have spent of
- * them is an unresolved charge. Retiring it again changes nothing.
+ * them is an unresolved charge. The other nodes search for its unconfirmed video jobs. Retiring it again changes nothing.
  */
 export async function retireNode(trx: Trx, nodeId: string, time: number): Promise<Retirement> {
   await trx
@@ -75,6 +99,7 @@ export async function retireNode(trx: Trx, nodeId: string, time: number): Promis
   )
   await trx.deleteFrom('leases').where('node_id', '=', nodeId).execute()
   await endLeases(trx, nodeId)
+  await suspendVideos(trx, nodeId, { leasedUsers: new Set(leases.map(({ owner_id }) => owner_id)), time })
   return { accounts: leases.length, leased: leases.reduce((sum, { amount }) => sum + amount, 0) }
 }
 

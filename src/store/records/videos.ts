@@ -100,6 +100,26 @@ export const dropUnsent = async (db: Db, nodeId: string): Promise<void> =>
     .where('phase', '=', 'submitting')
     .execute())
 
+/**
+ * Makes the unconfirmed jobs of a node whose journal is lost unresolved, so that every node searches for them. Those that have no
+ * destination yet were never sent.
+ */
+export async function takeOverUnconfirmed(trx: Trx, nodeId: string) {
+  await trx
+    .deleteFrom('videos')
+    .where('node_id', '=', nodeId)
+    .where('phase', '=', 'submitting')
+    .where('access_sealed', '=', '')
+    .execute()
+  return trx
+    .updateTable('videos')
+    .set({ phase: 'doubt', node_id: null, next_poll_ms: 0, lease_until_ms: 0 })
+    .where('node_id', '=', nodeId)
+    .where('phase', 'in', ['submitting', 'doubt'])
+    .returning(['id', 'request_id', 'user_id', 'token_id', 'channel_id', 'estimate'])
+    .execute()
+}
+
 export type DueVideo = Pick<VideoRow, 'id' | 'channel_id'>
 
 type DueVideosQuery = {
