@@ -34,8 +34,8 @@ type ListenerOptions = {
 
 /**
  * A connection of its own for short statements, which also receives notifications. A busy pool does not delay it. If it
- * breaks, or sends nothing for a while, the next statement opens another one; notifications in between are lost. Every role that may connect to the database
- * can notify, so messages that are not signed with the key of the gateways are ignored.
+ * breaks, or sends nothing for a while, the next statement opens another one; notifications in between are lost. Every role
+ * that may connect to the database can notify, so messages that are not signed with the key of the gateways are ignored.
  */
 export function openListener(url: string, { key, onTimeline = () => {} }: ListenerOptions) {
   const listeners = new Set<(message: string) => void>()
@@ -56,9 +56,9 @@ export function openListener(url: string, { key, onTimeline = () => {} }: Listen
           if (message !== undefined) for (const listener of listeners) listener(message)
         })
         // If this fails, the connection fails with it, and so does the statement that needed it.
-        await client
-          .query(`set idle_session_timeout = ${SILENT_CONNECTION_MS}; listen ${CHANNEL}`)
-          .catch(() => {})
+        await client.query(`listen ${CHANNEL}`).catch(() => {})
+        // PostgreSQL 13 has no such limit; its locks then last until TCP notices.
+        await client.query(`set idle_session_timeout = ${SILENT_CONNECTION_MS}`).catch(() => {})
         // Before the statement that needed the connection: after a failover, its answer is that of another server.
         await readTimeline(client, onTimeline)
       },
