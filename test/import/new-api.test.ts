@@ -223,13 +223,16 @@ for (const engine of ENGINES)
     })
 
     it('changes nothing when it is run again', async () => {
-      const before = await users()
+      /** Without what the node has leased: it returns that some seconds after the last request of the user. */
+      const usersUnleased = async () =>
+        [...(await users()).values()].map(({ held_quota, ...unleased }) => unleased)
+      const before = await usersUnleased()
       const report = await reportOf('--logs', '30')
       for (const [area, count] of Object.entries(report.counts)) {
         assert.equal(count.created, 0, area)
         assert.equal(count.changed, 0, area)
       }
-      assert.deepEqual(await users(), before)
+      assert.deepEqual(await usersUnleased(), before)
     })
 
     it('books only the difference of the source since, and leaves what was changed here', async () => {

@@ -347,7 +347,13 @@ for (const engine of ENGINES) {
         if (isFull) throw new Error('no space left on device')
         write()
       })
-      const ledger = await open(node, { change: { apply }, files, nowMs: () => nowMs })
+      // Batches are applied by the barriers only.
+      const ledger = await open(node, {
+        change: { apply },
+        files,
+        nowMs: () => nowMs,
+        applyEveryMs: 3_600_000,
+      })
       const refused = await ledger.hold(requestOf(payer))
       isFull = true
       await assert.rejects(settle(refused), /space left/)
