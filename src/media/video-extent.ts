@@ -5,7 +5,7 @@ export type VideoExtent = {
   readonly seconds?: number | undefined
   readonly videos?: number | undefined
   /** A field has another value than a positive number: a vendor may choose the length (-1), or read more than is read here. */
-  readonly isOpen?: true
+  readonly isOpen?: true | undefined
 }
 
 const namedAs = (...names: readonly string[]): ReadonlySet<string> => new Set(spellingsOf(names))
@@ -33,7 +33,7 @@ function numberOf(value: unknown): number | undefined {
 export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
   let seconds: number | undefined
   let videos: number | undefined
-  let isOpen = false
+  let isOpen: true | undefined
   const longer = (candidate: number) => {
     seconds = Math.max(seconds ?? 0, candidate)
   }
@@ -49,7 +49,7 @@ export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
     }
   }
   look(fields, 0)
-  return { seconds, videos, ...(isOpen && { isOpen }) }
+  return { seconds, videos, isOpen }
 }
 
 const isAbsentOrNested = (value: unknown) => value === undefined || value === '' || typeof value === 'object'

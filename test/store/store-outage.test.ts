@@ -207,13 +207,19 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     await client.query('begin; lock table accounts')
     await chat()
     const change = await server.api('PUT', '/api/token/', { id: known.id, name: 'app' })
-    const stranger = await server.api('POST', '/api/user/', { username: 'someone', password: 'a long password' })
+    const stranger = await server.api('POST', '/api/user/', {
+      username: 'someone',
+      password: 'a long password',
+    })
     await client.query('commit; alter database postgres reset lock_timeout')
     await endOthers()
     await client.end()
     for (const refused of [change, stranger]) mustTellOutage(refused, 'store_unavailable')
     await mustBeBack()
-    const messages = server.lines().slice(logged).map(({ msg }) => msg)
+    const messages = server
+      .lines()
+      .slice(logged)
+      .map(({ msg }) => msg)
     assert.ok(!messages.some(message => /failed over/.test(String(message))), messages.join('\n'))
   })
 
