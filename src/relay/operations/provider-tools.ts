@@ -4,7 +4,7 @@ import { warningsHeader } from '../../domain/warning.ts'
 import { searchesOf } from '../../models/searching.ts'
 import { type RequestedTool, type RequestedTools, requestedTools } from '../../requests/provider-tools.ts'
 import { editedBody, isUnedited, memberEdits, type ToolEdits, toolEdits } from '../../requests/tool-edits.ts'
-import { type RoutedModel, sentModel } from '../../routing/table.ts'
+import { sentModel } from '../../routing/table.ts'
 import { topLevel } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter } from './carry.ts'
@@ -92,17 +92,5 @@ export function searchesOn(channel: RelayChannel, model: string): number {
   const always = channel.provider.alwaysSearches?.test(modelSent) ? 1 : 0
   const searches = Math.max(always, searchesOf(modelSent))
   counts.set(modelSent, searches)
-  return searches
-}
-
-const routeSearches = new WeakMap<RoutedModel<RelayChannel>, number>()
-
-/** The maximum of these over the channels of a route. */
-export function searchesIn(route: RoutedModel<RelayChannel>): number {
-  const count = routeSearches.get(route)
-  if (count !== undefined) return count
-  const channels = route.tiers.flatMap(tier => tier.channels)
-  const searches = Math.max(0, ...channels.map(channel => searchesOn(channel, route.model)))
-  routeSearches.set(route, searches)
   return searches
 }

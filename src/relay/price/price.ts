@@ -21,7 +21,7 @@ import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
 import type { ChannelRequest } from '../operations/channel-request.ts'
 import type { Work } from '../operations/operation.ts'
-import { isPaidFor, overrideTools, searchesIn, searchesOn } from '../operations/provider-tools.ts'
+import { isPaidFor, overrideTools, searchesOn } from '../operations/provider-tools.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 
 /** The prices at the time when the request was admitted. Later changes do not affect it. */
@@ -90,15 +90,24 @@ function highestOf(prices: readonly Price[], boundUnder: (price: Price) => numbe
   return highest
 }
 
+/** What vendors may bill beyond the request itself. */
+type Additions = {
+  /** The searches that the model runs unasked. */
+  readonly searches: number
+  readonly reasonsBeyondLimit: boolean
+}
+
 function boundOf(
   { price }: CatalogPrice,
   work: Bounded,
-  searches: number,
+  { searches, reasonsBeyondLimit }: Additions,
   priceConditions = work.priceConditions,
 ): number {
   const tools = toolBoundsOf(price, work, searches)
   const inputTokens = tools?.inputTokens ?? work.inputTokens
-  const outputTokens = work.outputTokens(maxOutputOf(price))
+  const maxOutput = maxOutputOf(price)
+  const limitedTokens = work.outputTokens(maxOutput)
+  const outputTokens = reasonsBeyondLimit ? limitedTokens + Math.max(limitedTokens, maxOutput) : limitedTokens
   try {
     const prices = possiblePrices(price, priceConditions)
     if (work.units === undefined && tools === undefined)
@@ -158,6 +167,26 @@ export const priceServed = (
   work: Work,
 ): Pick<RequestPrice, 'costOf'> => new WorkPrice(catalog, route, work, 0)
 
+const NO_ADDITIONS: Additions = { searches: 0, reasonsBeyondLimit: false }
+const additionsByRoute = new WeakMap<RoutedModel<RelayChannel>, Additions>()
+
+/** What any channel of a route may add. Cached, because every request needs it. */
+function additionsIn(route: RoutedModel<RelayChannel>): Additions {
+  const cached = additionsByRoute.get(route)
+  if (cached !== undefined) return cached
+  const channels = channelsOf(route)
+  const additions = {
+    searches: Math.max(0, ...channels.map(channel => searchesOn(channel, route.model))),
+    reasonsBeyondLimit: channels.some(reasonsBeyondLimit),
+  }
+  additionsByRoute.set(route, additions)
+  return additions
+}
+
+/** Whether the vendor bills reasoning that the output limit of a chat does not cover. */
+const reasonsBeyondLimit = ({ provider }: RelayChannel): boolean =>
+  (provider.limitsAnswerOnly ?? false) || (provider.usage?.reasoningOutside ?? false)
+
 const channelsOf = ({ tiers }: RoutedModel<RelayChannel>) => tiers.flatMap(({ channels }) => channels)
 
 /** An object of a class, because every request has one: its methods as closures took 2 KB. */
@@ -167,15 +196,14 @@ class WorkPrice implements RequestPrice {
   readonly #route: RoutedModel<RelayChannel>
   readonly #work: Work
   readonly #prices: ChannelPrices
-  /** The searches that the model runs unasked. */
-  readonly #searches: number
+  readonly #additions: Additions
 
   constructor(catalog: PriceSource, route: RoutedModel<RelayChannel>, work: Work, bound: number | undefined) {
     this.#catalog = catalog
     this.#route = route
     this.#work = work
     this.#prices = new ChannelPrices(catalog, route)
-    this.#searches = work.tools === undefined ? 0 : searchesIn(route)
+    this.#additions = work.tools === undefined ? NO_ADDITIONS : additionsIn(route)
     const { shared } = this.#prices
     if (bound !== undefined) {
       this.bound = bound
@@ -183,7 +211,7 @@ class WorkPrice implements RequestPrice {
     }
     this.bound =
       shared && work.namedModels === undefined
-        ? Math.max(0, boundOf(shared, work, this.#searches))
+        ? Math.max(0, boundOf(shared, work, this.#additions))
         : this.#boundOfAll()
   }
 
@@ -231,7 +259,7 @@ class WorkPrice implements RequestPrice {
     if (sentTools === undefined) return undefined
     const { list } = sentTools
     const overrides = overrideTools(channel)
-    if (list.length === 0 && this.#searches === 0 && overrides.length === 0) return undefined
+    if (list.length === 0 && this.#additions.searches === 0 && overrides.length === 0) return undefined
     const { price } = this.#pricedOrFree(channel)
     const calls = unreportedCalls([...list, ...overrides].filter(tool => isPaidFor(tool, price)))
     return searchesOn(channel, this.#route.model) > 0 ? mostCalls(calls, { searches: 1 }) : calls
@@ -262,7 +290,7 @@ class WorkPrice implements RequestPrice {
   boundFor(channel: RelayChannel, changed: Bounded): number {
     const conditions = { ...servicesOf(this.#work), ...changed.priceConditions }
     return Math.max(
-      ...this.#pricesOn(channel).map(price => boundOf(price, changed, this.#searches, conditions)),
+      ...this.#pricesOn(channel).map(price => boundOf(price, changed, this.#additions, conditions)),
     )
   }
 
@@ -284,7 +312,7 @@ class WorkPrice implements RequestPrice {
     const alternatives = channels.flatMap(channel => this.#alternativesOn(channel) ?? [])
     return Math.max(
       0,
-      ...[...prices, ...alternatives].map(price => boundOf(price, this.#work, this.#searches)),
+      ...[...prices, ...alternatives].map(price => boundOf(price, this.#work, this.#additions)),
     )
   }
 

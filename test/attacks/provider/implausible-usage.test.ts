@@ -139,6 +139,22 @@ for (const engine of oneEngine('postgres')) {
       assert.equal((await relay.rowOf(completed.id)).completion_tokens, 6_000)
     })
 
+    it('is sent no request whose reasoning beyond the limit the quota does not cover', async () => {
+      answer = jsonAnswer(completion({ prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 }))
+      const price = { max_output_tokens: 32_768 }
+      for (const type of [DASHSCOPE, SILICONFLOW, VOLCENGINE, XAI]) {
+        const { model } = await relay.serve('sim-small', { base_url: vendor.url, type }, price)
+        const ask = (remain_quota: number) =>
+          relay
+            .newToken({ remain_quota })
+            .then(({ key }) => relay.chat(key, { model, messages, max_tokens: 1 }))
+        const few = await ask(relay.units(32_768 * OUTPUT_NANOS))
+        assert.equal(few.status, 429, `${type}: ${few.text}`)
+        assert.equal(few.body.error.code, 'insufficient_quota')
+        assert.equal((await ask(relay.units(34_000 * OUTPUT_NANOS))).status, 200, String(type))
+      }
+    })
+
     it('is limited to the model’s own limit if the client sets none', async () => {
       const { model, id, key } = await open({}, { max_output_tokens: 200 })
       answer = jsonAnswer(completion(absurd))
