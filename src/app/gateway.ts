@@ -283,7 +283,7 @@ export async function buildServer(
     serveRelay: relay.serve,
     usesHttp1: config.usesHttp1,
     connectionLimit,
-    isReady: async () => !isDraining && (await isStoreAnswering()),
+    isReady: async () => !isDraining && !relay.isFenced() && (await isStoreAnswering()),
     isDraining: () => isDraining,
     tls: config.tls && {
       ...config.tls,

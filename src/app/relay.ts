@@ -455,6 +455,7 @@ export async function buildRelay({
     },
     announce: invalidation.announce,
     setAddress: fleet.setAddress,
+    isFenced: fleet.isFenced,
     channels: {
       ...monitor,
       conditions,

@@ -112,6 +112,25 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     }
   })
 
+  it('is not ready when it goes on although it is retired', async () => {
+    const { model } = await made.serve('sim-words-1')
+    const { key } = await made.newToken({ unlimited_quota: true })
+    const c = await fleet.startMember()
+    const id = idOf(c)
+    const readiness = async () => (await fetch(`${c.server.url}/readyz`)).status
+    assert.equal(await readiness(), 200)
+    c.proxy.set('hang')
+    await until('the node to be fenced', async () => ((await stateOf(id)) === 'fenced' ? true : undefined))
+    await made.must(a.server.api('POST', `/api/node/${id}/retire`))
+    c.proxy.set('pass')
+    await until('the node to reach the store', async () =>
+      c.server.lines().some(({ msg }) => /This node is retired/.test(String(msg))) ? true : undefined,
+    )
+    assert.equal((await chat(c, key, model)).status, 503)
+    assert.equal(await readiness(), 503)
+    assert.equal((await fetch(`${c.server.url}/healthz`)).status, 200)
+  })
+
   it('gives its unconfirmed video jobs to the others when it is retired', async () => {
     const upstream = simulator as Simulator
     const { model } = await made.serve('sim-video-hang', {}, { per_call: 0.01 })
