@@ -22,7 +22,20 @@ export async function killBy(way: Way, server: Server, draw: Draw, count: number
     })
     return false
   }
-  if (way === 'all') for (const pid of workers) process.kill(pid, 'SIGKILL')
+  if (way === 'all')
+    try {
+      for (const pid of workers) process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      // The gateway tells in its log why a worker has ended by itself.
+      throw new Error(
+        server
+          .lines()
+          .slice(-20)
+          .map(line => JSON.stringify(line))
+          .join('\n'),
+        { cause: error },
+      )
+    }
   await server.kill()
   await until('the workers to end', () => (workers.some(isAlive) ? undefined : true))
   return true

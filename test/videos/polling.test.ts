@@ -110,6 +110,25 @@ for (const engine of oneEngine('postgres')) {
       assert.equal((await relay.jobsOf('leased elsewhere'))[0]?.looks, 0)
     })
 
+    it('go on when the clock that planned them was ahead and has been corrected', async () => {
+      const { model } = await relay.offer('sim-video', { per_call: 0.001 })
+      const { sdk } = await relay.openAsSomebody()
+      const aheadMs = Date.now() + 86_400_000
+      const ids = await Promise.all(
+        (['next_poll_ms', 'polled_ms', 'lease_until_ms'] as const).map(async column => {
+          const { id } = await sdk.videos.create({ model, prompt: `planned by ${column}` })
+          await relay.gateway.db
+            .updateTable('videos')
+            .set({ [column]: aheadMs, lease_by: 'another' })
+            .where('id', '=', id)
+            .execute()
+          return id
+        }),
+      )
+      for (const id of ids)
+        assert.equal((await untilRow(id, ({ phase }) => phase === 'ended')).status, 'completed')
+    })
+
     it('are less frequent the older a job is, and still end it', async () => {
       const { model } = await relay.offer('sim-video-lasts-1000', { per_call: 0.001 })
       const { sdk } = await relay.openAsSomebody()

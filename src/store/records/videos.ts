@@ -133,11 +133,22 @@ type DueVideosQuery = {
 }
 
 /**
+ * Polls are planned, and jobs are leased, two minutes ahead at most, and the clocks of machines may differ. A time further ahead
+ * was written before a clock was set back.
+ */
+const MAX_AHEAD_MS = 20 * 60_000
+
+const isOver =
+  (column: 'next_poll_ms' | 'polled_ms' | 'lease_until_ms', byMs: number, nowMs: number) =>
+  (row: ExpressionBuilder<Database, 'videos'>) =>
+    row.or([row(column, '<=', byMs), row(column, '>', nowMs + MAX_AHEAD_MS)])
+
+/**
  * Whether a job can be leased. A lease of the same node does not count: the node excludes the jobs that it is polling, so
  * the lease is from a failed poll or from before a restart.
  */
 const isFree = (by: string, nowMs: number) => (row: ExpressionBuilder<Database, 'videos'>) =>
-  row.or([row('lease_until_ms', '<', nowMs), row('lease_by', '=', by)])
+  row.or([isOver('lease_until_ms', nowMs, nowMs)(row), row('lease_by', '=', by)])
 
 /** Jobs that are due for a poll: running ones, and unresolved ones whose hold has ended. */
 export const dueVideos = (
@@ -149,7 +160,7 @@ export const dueVideos = (
     .select(['id', 'channel_id'])
     .where('phase', 'in', ['running', 'doubt'])
     .where('node_id', 'is', null)
-    .where('next_poll_ms', '<=', nowMs)
+    .where(isOver('next_poll_ms', nowMs, nowMs))
     .where(isFree(by, nowMs))
     .$if(excludedChannels.length > 0, query => query.where('channel_id', 'not in', excludedChannels))
     .$if(inProgress.length > 0, query => query.where('id', 'not in', inProgress))
@@ -173,7 +184,7 @@ export const leaseVideo = (
     .where('phase', 'in', ['running', 'doubt'])
     .where('node_id', 'is', null)
     .where(isFree(by, nowMs))
-    .where('polled_ms', '<=', polledBeforeMs)
+    .where(isOver('polled_ms', polledBeforeMs, nowMs))
     .returningAll()
     .executeTakeFirst()
 
