@@ -136,8 +136,20 @@ const MEMBERS: Readonly<Record<string, MemberRule>> = {
 
 const DATE = /_20\d\d_?\d\d_?\d\d$/
 
-/** The tools that a body asks the provider to run, in any format. */
-export function requestedTools(body: JsonObject): RequestedTools {
+/** The member with the conversation, which differs between the formats. A body may have members of other formats too. */
+export type Turns = 'messages' | 'input' | 'contents'
+
+const turnsIn = (body: JsonObject): Turns =>
+  Object.hasOwn(body, 'messages')
+    ? 'messages'
+    : Object.hasOwn(body, 'contents')
+      ? 'contents'
+      : Object.hasOwn(body, 'input')
+        ? 'input'
+        : 'messages'
+
+/** The tools that a body asks the provider to run. Without `turns`, its members tell its format. */
+export function requestedTools(body: JsonObject, turns: Turns = turnsIn(body)): RequestedTools {
   let list: RequestedTool[] | undefined
   const add = (tool: RequestedTool | undefined) => {
     if (tool === undefined) return
@@ -147,18 +159,18 @@ export function requestedTools(body: JsonObject): RequestedTools {
   for (const name in body) {
     const value = body[name]
     if (value === null || value === undefined) continue
-    if (name === 'tools') readTools(value, body, add)
+    if (name === 'tools') readTools(value, turns, add)
     else if (name === 'plugins' && Array.isArray(value)) readPlugins(value, add)
     else if (name === 'input' && Array.isArray(value)) readItems(value, add)
     else if (Object.hasOwn(MEMBERS, name)) add(readMember(name, value))
   }
-  return list === undefined ? NO_TOOLS : limited(list, body)
+  return list === undefined ? NO_TOOLS : limited(list, body, turns)
 }
 
 type Add = (tool: RequestedTool | undefined) => void
 
-function readTools(tools: unknown, body: JsonObject, add: Add): void {
-  const isGoogle = Object.hasOwn(body, 'contents')
+function readTools(tools: unknown, turns: Turns, add: Add): void {
+  const isGoogle = turns === 'contents'
   if (!Array.isArray(tools)) {
     add(readLoneTool(tools, isGoogle))
     return
@@ -166,7 +178,7 @@ function readTools(tools: unknown, body: JsonObject, add: Add): void {
   for (const [index, tool] of tools.entries()) {
     if (!isObject(tool)) continue
     if (isGoogle) readGoogleTool(tool, index, add)
-    else add(readTool(tool, { list: 'tools', index }, Object.hasOwn(body, 'input')))
+    else add(readTool(tool, { list: 'tools', index }, turns === 'input'))
   }
 }
 
@@ -351,9 +363,9 @@ function searchKind(options: unknown): string | undefined {
 }
 
 /** In the Responses format, one limit applies to all tools together. */
-function limited(list: readonly RequestedTool[], body: JsonObject): RequestedTools {
+function limited(list: readonly RequestedTool[], body: JsonObject, turns: Turns): RequestedTools {
   const fault = list.find(tool => tool.fault !== undefined)?.fault
-  if (!Object.hasOwn(body, 'input')) return { list, ...(fault && { fault }) }
+  if (turns !== 'input') return { list, ...(fault && { fault }) }
   const limit = body.max_tool_calls ?? undefined
   if (limit === undefined) return { list, maxCalls: list.length * DEFAULT_CALLS, isUnlimited: true }
   if (isCount(limit)) return { list, maxCalls: limit }

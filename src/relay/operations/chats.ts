@@ -10,7 +10,7 @@ import type { FormatName } from '../../providers/index.ts'
 import type { ChatFacts } from '../../requests/chat-request.ts'
 import { createFactsReader, readContentFacts } from '../../requests/facts.ts'
 import type { NameRules } from '../../requests/field-rules.ts'
-import type { RequestedTools } from '../../requests/provider-tools.ts'
+import type { RequestedTools, Turns } from '../../requests/provider-tools.ts'
 import type { RequestAddress, RequestReading } from '../../requests/request-fields.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { type ErrorFormat, errorFormatOf } from '../answer/error-format.ts'
@@ -27,6 +27,8 @@ import { chatFormat, type NativeFormat } from './translate.ts'
 
 type ClientFormat = {
   readonly format: Inbound
+  /** The member with the conversation. */
+  readonly turns: Turns
   readonly facts: (parsed: unknown, address?: RequestAddress) => RequestReading<ChatFacts>
   readonly errorFormat: ErrorFormat
   /** The spelling of its member names; absent: snake case. */
@@ -43,6 +45,7 @@ type ClientFormat = {
  */
 function chatOperation({
   format,
+  turns,
   facts: readFacts,
   errorFormat,
   names = 'snake',
@@ -61,7 +64,7 @@ function chatOperation({
     unsentMember?.check(unsentValue)
     const facts = mustRead(readFacts(parsed, address))
     const serviceRequests = serviceRequestsIn(parsed)
-    const tools = toolsIn(parsed)
+    const tools = toolsIn(parsed, turns)
     const source = {
       format,
       formatOf,
@@ -160,6 +163,7 @@ const refuseThread = (thread: unknown) => {
 
 const MESSAGES: ClientFormat = {
   format: anthropic,
+  turns: 'messages',
   removedMember: { name: 'thread', check: refuseThread },
   // A limit of 0 only fills the vendor's prompt cache.
   facts: createFactsReader({ turns: 'messages', leastLimit: 0 }),
@@ -174,6 +178,7 @@ const NOT_STORED = 'is not supported: the gateway stores nothing'
 
 const RESPONSES: ClientFormat = {
   format: responsesFormat,
+  turns: 'input',
   facts: createFactsReader({
     turns: 'input',
     isTextTaken: true,
@@ -194,6 +199,7 @@ const generateContent = (address: RequestAddress, isEvents: boolean) => {
   const format = isEvents || !address.stream ? gemini : geminiList
   return chatOperation({
     format,
+    turns: 'contents',
     facts: readContentFacts,
     errorFormat: errorFormatOf(format, format === geminiList ? { streamType: format.contentType } : {}),
     names: 'either',

@@ -2,7 +2,12 @@ import type { Price } from '../../domain/price.ts'
 import { TOOL_RATES } from '../../domain/rate.ts'
 import { warningsHeader } from '../../domain/warning.ts'
 import { searchesOf } from '../../models/searching.ts'
-import { type RequestedTool, type RequestedTools, requestedTools } from '../../requests/provider-tools.ts'
+import {
+  type RequestedTool,
+  type RequestedTools,
+  requestedTools,
+  type Turns,
+} from '../../requests/provider-tools.ts'
 import { editedBody, isUnedited, memberEdits, type ToolEdits, toolEdits } from '../../requests/tool-edits.ts'
 import { sentModel } from '../../routing/table.ts'
 import { topLevel } from '../../wire/json-edit.ts'
@@ -12,8 +17,8 @@ import type { WorkLimits } from './channel-request.ts'
 import type { ReadBody, RequestBody } from './request-reader.ts'
 
 /** The tools that a request asks the provider to run. A tool with an unreadable limit is refused. */
-export function toolsIn(body: RequestBody): RequestedTools {
-  const tools = requestedTools(body)
+export function toolsIn(body: RequestBody, turns: Turns): RequestedTools {
+  const tools = requestedTools(body, turns)
   if (tools.fault !== undefined) throw badParameter(tools.fault.field, tools.fault.message)
   return tools
 }
@@ -57,9 +62,10 @@ export const editsOfBytes = (
 /** A translated body with its tools edited, and warnings about the edits. */
 export function withPaidTools(
   body: RequestBody,
+  turns: Turns,
   terms: ToolTerms | undefined,
 ): { readonly body: RequestBody; readonly tools: RequestedTools; readonly warnings: readonly string[] } {
-  const tools = toolsIn(body)
+  const tools = toolsIn(body, turns)
   const edits = editsFor(body, tools, terms)
   if (edits === undefined) return { body, tools, warnings: [] }
   return { body: editedBody(body, edits), tools, warnings: toolWarnings(edits) }

@@ -271,6 +271,15 @@ describe('tools that the provider runs', () => {
       assert.deepEqual(vendor.bodies[0].tools, tools)
     })
 
+    it('are charged as reported beside a member of another format', async () => {
+      const { id, ask } = await open(OPENAI, { tools: TOOL_PRICES })
+      vendor.answers(wholeResponse)
+      const reply = await ask(AT.responses, request(HOSTED, { messages: [], contents: [] }))
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal(vendor.bodies[0].max_tool_calls, 20)
+      assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + CALL_NANOS)
+    })
+
     it('are limited to the calls that the hold covers: that limit is sent to the provider', async () => {
       const { ask } = await open(OPENAI, { tools: TOOL_PRICES })
       vendor.answers(() => json(response(OUTPUT.slice(-1))))
@@ -313,6 +322,21 @@ describe('tools that the provider runs', () => {
         assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + 10_000_000)
       })
     }
+
+    for (const member of ['input', 'contents'])
+      it(`are charged once per request beside a member ${member}, which belongs to another format`, async () => {
+        const { id, ask } = await open(OPENAI, { tools: TOOL_PRICES })
+        vendor.answers(() => json(chatAnswer()))
+        const tools = [
+          { type: 'web_search', web_search: { enable: true } },
+          { type: 'function', function: { name: 'add' } },
+        ]
+        const reply = await ask(AT.chat, { messages, tools, [member]: '' })
+        assert.equal(reply.status, 200, reply.text)
+        assert.deepEqual(vendor.bodies[0].tools, tools)
+        assert.equal('max_tool_calls' in vendor.bodies[0], false)
+        assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + 10_000_000)
+      })
 
     it('cost nothing if the format of the channel does not support them', async () => {
       const { id, ask } = await open(ANTHROPIC, { tools: TOOL_PRICES })
@@ -404,6 +428,14 @@ describe('tools that the provider runs', () => {
         { ...fetching, max_uses: 5, max_content_tokens: 25_000 },
         custom,
       ])
+    })
+
+    it('are held up to their limits beside a member of another format', async () => {
+      const { ask } = await open(ANTHROPIC, { tools: TOOL_PRICES }, { quota: 200_000 })
+      vendor.answers(() => json(message(MUCH)))
+      const reply = await ask(AT.messages, request([{ ...SEARCH, max_uses: 50 }], { input: '' }))
+      assert.equal(reply.status, 429, reply.text)
+      assert.equal(vendor.bodies.length, 0)
     })
 
     it('are refused with an invalid limit, by the name of the field', async () => {
