@@ -85,6 +85,17 @@ export const DECISIVE = {
     'type',
     'max_uses',
     'max_tool_calls',
+    'max_results',
+    'search_context_size',
+    'google_search',
+    'google_search_retrieval',
+    'google_maps',
+    'url_context',
+    'code_execution',
+    'container',
+  ],
+  /** Each requests a tool that the provider runs (requests/provider-tools.ts). */
+  toolMembers: [
     'web_search_options',
     'web_search',
     'enable_search',
@@ -93,15 +104,7 @@ export const DECISIVE = {
     'search_parameters',
     'connectors',
     'plugins',
-    'max_results',
-    'search_context_size',
-    'google_search',
-    'google_search_retrieval',
-    'google_maps',
-    'url_context',
-    'code_execution',
     'mcp_servers',
-    'container',
   ],
   prompt: [
     'messages',
@@ -311,13 +314,17 @@ export const DECISIVE_FOLDS: ReadonlyMap<string, string> = folds([
  * Fields that no wrapper may contain, by folded name. Thinking budgets are allowed: Google's compatible host reads them
  * there.
  */
-export const FORBIDDEN_IN_WRAPPERS: ReadonlyMap<string, string> = folds([
+const FORBIDDEN = [
   ...DECISIVE.model,
   ...DECISIVE.outputLimit,
   ...DECISIVE.choices,
   ...DECISIVE.delivery,
   ...DECISIVE.storedInput,
+  ...DECISIVE.toolMembers,
   ...ROUTING_FIELDS,
-  ...['service_tier', 'speed', 'inference_geo', 'messages', 'input', 'prompt'],
-  ...['tools', 'functions', 'web_search_options', 'mcp_servers'],
-])
+  ...['service_tier', 'speed', 'inference_geo', 'messages', 'input', 'prompt', 'tools', 'functions'],
+]
+export const FORBIDDEN_IN_WRAPPERS: ReadonlyMap<string, string> = folds([...FORBIDDEN, 'quality'])
+
+/** The same for videos, whose vendors' own fields may have any names inside. */
+export const FORBIDDEN_IN_VIDEO_WRAPPERS: ReadonlyMap<string, string> = folds(FORBIDDEN)

@@ -3,6 +3,7 @@ import type { JsonObject } from '../domain/json-value.ts'
 import { type RepeatedName, repeatedName } from '../wire/json-repeat.ts'
 import {
   DECISIVE_FOLDS,
+  FORBIDDEN_IN_VIDEO_WRAPPERS,
   FORBIDDEN_IN_WRAPPERS,
   foldName,
   KNOWN_NAMES,
@@ -13,6 +14,9 @@ import type { RequestFault } from './request-fields.ts'
 
 /** The naming rules of an operation's requests. `vendor`: every object contains fields of some vendor. */
 export type NameRules = Spelling | 'vendor'
+
+const forbiddenUnder = (rules: NameRules) =>
+  rules === 'vendor' ? FORBIDDEN_IN_VIDEO_WRAPPERS : FORBIDDEN_IN_WRAPPERS
 
 const spellingOf = (rules: NameRules): Spelling => (rules === 'vendor' ? 'either' : rules)
 
@@ -37,6 +41,7 @@ const anotherSpelling = (name: string) => `is another spelling of ${name}: send 
  */
 function createNameCheck(rules: NameRules) {
   const knownNames = KNOWN_NAMES[spellingOf(rules)]
+  const forbidden = forbiddenUnder(rules)
   const isDeep = rules === 'vendor'
   let count = 0
 
@@ -95,7 +100,7 @@ function createNameCheck(rules: NameRules) {
     const names = Object.keys(value)
     count += names.length
     for (const name of names) {
-      const decisiveName = FORBIDDEN_IN_WRAPPERS.get(foldName(name))
+      const decisiveName = forbidden.get(foldName(name))
       if (decisiveName !== undefined)
         return { path: name, message: `is not supported here: send ${decisiveName} at the top level` }
       const inner = (value as JsonObject)[name]
@@ -167,6 +172,7 @@ const isPlace = (step: string) => /^\d+$/.test(step)
 /** The same for the field names of a form. A field that decides nothing may be repeated: it is a list. */
 export function formNameFault(names: readonly string[], rules: NameRules): RequestFault | undefined {
   const knownNames = KNOWN_NAMES[spellingOf(rules)]
+  const forbidden = forbiddenUnder(rules)
   const earlier = new Map<string, { readonly written: string; readonly isList: boolean }>()
   for (const name of names) {
     const steps = name.split(STEPS).filter((step, at) => at === 0 || (step !== '' && !isPlace(step)))
@@ -175,7 +181,7 @@ export function formNameFault(names: readonly string[], rules: NameRules): Reque
       const fold = foldName(step)
       const decisiveName = knownNames.has(step) ? undefined : DECISIVE_FOLDS.get(fold)
       if (decisiveName !== undefined) return refusal({ path: name, message: anotherSpelling(decisiveName) })
-      if (at > 0 && !isMember && FORBIDDEN_IN_WRAPPERS.has(fold))
+      if (at > 0 && !isMember && forbidden.has(fold))
         return refusal({ path: name, message: 'is not supported here: send it at the top level' })
     }
     const folded = steps.map(foldName).join('.')

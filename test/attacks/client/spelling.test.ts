@@ -126,6 +126,13 @@ describe('a request with ambiguous member names', () => {
     await chat('"extra_body":{"MODEL":"dear"}', 'extra_body.MODEL')
     await chat('"extra_body":{"google":{"cached_content":"c"}}', 'extra_body.google.cached_content')
     await chat('"options":{"num_predict":90000}', 'options.num_predict')
+    for (const name of ['enable_search', 'search_parameters', 'plugins', 'web_search'])
+      await chat(`"extra_body":{"${name}":{"a":1}}`, `extra_body.${name}`)
+    await refused(
+      '/v1/images/generations',
+      body('"prompt":"p","extra_body":{"quality":"hd"}'),
+      'extra_body.quality',
+    )
   })
 
   it('is refused in every format and operation', async () => {
