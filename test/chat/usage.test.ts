@@ -217,6 +217,36 @@ describe('usage of messages', () => {
     assert.deepEqual(usage, { ...EMPTY, input: 9, cachedInput: 4, output: 7, calls: 1 })
   })
 
+  it('uses the first input count if a host ends the stream with zeros for it, and no cached tokens instead', () => {
+    const usageAfter = (usage: object) =>
+      streamed(
+        anthropic,
+        sse(
+          {
+            type: 'message_start',
+            message: { id: 'm', usage: { input_tokens: 9, output_tokens: 1, cache_read_input_tokens: 4 } },
+          },
+          { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage },
+          { type: 'message_stop' },
+        ),
+      )
+    assert.deepEqual(
+      usageAfter({
+        input_tokens: 0,
+        cache_read_input_tokens: 0,
+        cache_creation_input_tokens: 0,
+        output_tokens: 7,
+      }),
+      { ...EMPTY, input: 9, cachedInput: 4, output: 7, calls: 1 },
+    )
+    assert.deepEqual(usageAfter({ input_tokens: 0, cache_read_input_tokens: 13, output_tokens: 7 }), {
+      ...EMPTY,
+      cachedInput: 13,
+      output: 7,
+      calls: 1,
+    })
+  })
+
   it('leaves the cached tokens out of the input when reported to a client', () => {
     const answer = {
       id: 'a',

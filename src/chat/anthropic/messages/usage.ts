@@ -93,11 +93,21 @@ function withIterations(usage: Usage, list: readonly unknown[]): Usage {
   return { ...usage, ...main.counts, searches, calls, output: output - reasoning, reasoning, inferences }
 }
 
-/** A later report of a count replaces the earlier one. */
-export const mergedUsage = (previous: JsonObject, update: unknown): JsonObject =>
-  isObject(update)
-    ? { ...previous, ...Object.fromEntries(Object.entries(update).filter(([, value]) => value !== null)) }
-    : previous
+const PROMPT_COUNTS: readonly string[] = [
+  'input_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+  'cache_creation',
+]
+
+/** A later report of a count replaces the earlier one. Some hosts end a stream with zeros for the prompt, which replace nothing. */
+export function mergedUsage(previous: JsonObject, update: unknown): JsonObject {
+  if (!isObject(update)) return previous
+  const hasPrompt = PROMPT_COUNTS.some(name => (count(update, name) ?? 0) > 0)
+  const isReport = ([name, value]: readonly [string, unknown]) =>
+    value !== null && (hasPrompt || previous[name] === undefined || !PROMPT_COUNTS.includes(name))
+  return { ...previous, ...Object.fromEntries(Object.entries(update).filter(isReport)) }
+}
 
 /** Encodes usage in this format; audio and image tokens count as ordinary tokens. */
 export function encodeUsage(requestUsage: Usage): JsonObject {
