@@ -153,6 +153,8 @@ export const ROUTING = {
   /** Fields whose effect has no price: no channel forwards them. */
   unpriced: [
     'preset',
+    // Groq: the models behind `compound`.
+    'compound_custom',
     'provider_options',
     'routing',
     'model_list',

@@ -33,6 +33,7 @@ describe('fields that make a provider choose another model', () => {
       provider: { order: ['x'] },
       fallbacks: ['dear'],
       preset: 'p',
+      compound_custom: { models: { reasoning_model: 'dear' } },
     }
     const cases: readonly (readonly [path: string, body: object])[] = [
       ['/v1/chat/completions', { model, messages: MESSAGES }],
