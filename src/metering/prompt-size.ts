@@ -27,6 +27,9 @@ const MEDIA_PARTS: Readonly<Record<string, keyof MediaCounts>> = {
   file: 'files',
   input_file: 'files',
   document: 'files',
+  // Mistral; Zhipu and Perplexity.
+  document_url: 'files',
+  file_url: 'files',
   // Refers to content that the vendor stores.
   item_reference: 'files',
   video_url: 'videos',
@@ -50,6 +53,7 @@ const PAYLOADS: ReadonlySet<string> = new Set([
   'data',
   'file_data',
   'file_url',
+  'document_url',
   'image_url',
   'audio_url',
   'video_url',
@@ -111,11 +115,22 @@ function sizeOfValue(media: MutableCounts, value: unknown, isMedia: boolean): nu
 function listSize(media: MutableCounts, list: readonly unknown[], isMedia: boolean): number {
   let bytes = LIST_FRAME_BYTES + list.length
   for (const value of list) {
-    // A document may be a list of images.
-    if (isMedia && isObject(value) && kindOf(value) === 'images') media.images += 1
+    if (isObject(value)) {
+      // A document may be a list of images.
+      const kind = isMedia ? kindOf(value) : untypedKind(value)
+      if (kind !== undefined && (!isMedia || kind === 'images')) media[kind] += 1
+    }
     bytes += sizeOfValue(media, value, isMedia)
   }
   return bytes
+}
+
+/** vLLM accepts parts without a type: `{"image_url": "https://…"}`. */
+function untypedKind({ type, image_url, audio_url, video_url }: JsonObject): keyof MediaCounts | undefined {
+  if ((type ?? undefined) !== undefined) return undefined
+  if (image_url !== undefined) return 'images'
+  if (audio_url !== undefined) return 'audio'
+  return video_url === undefined ? undefined : 'videos'
 }
 
 const kindOf = ({ type }: JsonObject): keyof MediaCounts | undefined =>

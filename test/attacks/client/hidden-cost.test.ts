@@ -104,6 +104,28 @@ describe('the possible input of a request', () => {
     const messages = [{ role: 'user', content: [document] }]
     assert.ok(inputOf('/v1/messages', { model: 'm', max_tokens: 5, messages }) > 100 * MEDIA_TOKENS.images)
   })
+
+  it('includes documents by their address, and media parts without a type, which vLLM accepts', () => {
+    const url = 'https://files.example/1'
+    const cases: readonly (readonly [part: object, kind: keyof typeof MEDIA_TOKENS])[] = [
+      [{ type: 'document_url', document_url: url }, 'files'],
+      [{ type: 'file_url', file_url: { url } }, 'files'],
+      [{ image_url: url }, 'images'],
+      [{ image_url: { url } }, 'images'],
+      [{ audio_url: url }, 'audio'],
+      [{ type: null, video_url: { url } }, 'videos'],
+    ]
+    const inputWith = (message: object) =>
+      inputOf('/v1/chat/completions', { model: 'm', messages: [{ role: 'user', ...message }] })
+    for (const [part, kind] of cases) {
+      const tokens = inputWith({ content: [part] })
+      assert.ok(tokens > MEDIA_TOKENS[kind], JSON.stringify(part))
+      assert.ok(tokens < MEDIA_TOKENS[kind] + 1_000, JSON.stringify(part))
+    }
+    const document = `data:application/pdf;base64,${'A'.repeat(4_000)}`
+    const inline = inputWith({ content: [{ type: 'document_url', document_url: document }] })
+    assert.ok(inline < MEDIA_TOKENS.files + 1_000)
+  })
 })
 
 describe('a request is refused', () => {
