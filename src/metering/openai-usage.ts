@@ -6,7 +6,8 @@ import type { Usage } from '../domain/usage.ts'
 export type UsageOptions = {
   /**
    * `completion_tokens` excludes reasoning. `total_tokens` beyond the sum of the other two confirms it, even if reasoning
-   * is not itemized or is included after all.
+   * is not itemized or is included after all. Without this option, the total must exceed the sum by exactly the itemized
+   * reasoning: xAI's models are also sold by other hosts.
    */
   readonly reasoningOutside?: boolean
 }
@@ -35,9 +36,12 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     0
   // A vendor that bills citations reports them and its reasoning beside the other two, and in no total.
   const cited = count(value, 'citation_tokens')
+  const beyondSum = difference(total, prompt + completion)
   const reasoningInTotal = options.reasoningOutside
-    ? (difference(total, prompt + completion) ?? reasoning)
-    : 0
+    ? (beyondSum ?? reasoning)
+    : beyondSum === reasoning
+      ? reasoning
+      : 0
   const outside = cited === undefined ? reasoningInTotal : reasoning
   const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
   const split = splitCompletion(value, { completion, reasoning, outside })

@@ -62,6 +62,22 @@ describe('usage of chat completions', () => {
     assert.equal(usage && totalOutput(usage), 229)
   })
 
+  it('counts reasoning beside the completion if a host’s total is the sum of all three, as for Grok behind another gateway', () => {
+    const reportOf = (total_tokens: number) => ({
+      prompt_tokens: 10_120,
+      completion_tokens: 1_499,
+      total_tokens,
+      completion_tokens_details: { reasoning_tokens: 2_809 },
+    })
+    const outputOf = (total: number) => {
+      const usage = read(reportOf(total))
+      return usage && { output: usage.output, reasoning: usage.reasoning }
+    }
+    assert.deepEqual(outputOf(10_120 + 1_499 + 2_809), { output: 1_499, reasoning: 2_809 })
+    assert.deepEqual(outputOf(10_120 + 1_499), { output: 0, reasoning: 1_499 })
+    assert.deepEqual(outputOf(20_000), { output: 0, reasoning: 1_499 })
+  })
+
   it('does not add up usage that a stream repeats with every chunk', () => {
     const chunk = (completion_tokens: number, finish_reason: string | null) => ({
       id: 'a',
