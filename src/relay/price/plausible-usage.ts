@@ -26,6 +26,7 @@ export type UsageLimits = {
   /** The total output of further inferences. */
   readonly furtherOutput: number
   readonly seconds: number
+  readonly images: number
   /** The calls of each tool that the provider runs, and the search units of a rerank. */
   readonly toolCalls: number
 }
@@ -39,6 +40,8 @@ const plausible = (limit: number): number => Math.ceil((limit * 11) / 10) + SLAC
 const ADDED_INPUT_TOKENS = 1_000_000
 /** The calls of a tool that a vendor may add to the requested ones. */
 const ADDED_CALLS = 1_000
+/** Images that a vendor may deliver beyond the requested ones: some make several for each requested one. */
+const ADDED_IMAGES = 10
 /** The maximum output of any model, if a price names no maximum for its model. */
 const LONGEST_OUTPUT_TOKENS = 131_072
 
@@ -65,6 +68,7 @@ export function limitsOf(
     reasoning: channel.provider.usage?.reasoningOutside ? plausible(longest) : undefined,
     furtherOutput: plausible(longest),
     seconds: plausible(work.secondsLimit ?? units?.seconds ?? Number.POSITIVE_INFINITY),
+    images: (units?.images ?? 0) + ADDED_IMAGES,
     toolCalls:
       plausible(Math.max(units?.searches ?? 0, requestedCalls(work.tools), requestedCalls(changed?.tools))) +
       ADDED_CALLS,
@@ -99,6 +103,7 @@ const isWithin = (usage: Usage, limits: UsageLimits): boolean =>
   usage.reasoning <= (limits.reasoning ?? limits.output) &&
   totalInput(usage) <= limits.input &&
   usage.seconds <= limits.seconds &&
+  usage.images <= limits.images &&
   TOOL_KINDS.every(kind => usage[kind] <= limits.toolCalls)
 
 /** Takes counts of these kinds in order until the limit is reached. */
@@ -136,6 +141,7 @@ export function plausibleUsage(usage: Usage, limits: UsageLimits): Usage {
     ...usage,
     ...own,
     seconds: Math.min(usage.seconds, limits.seconds),
+    images: Math.min(usage.images, limits.images),
     ...Object.fromEntries(TOOL_KINDS.map(kind => [kind, Math.min(usage[kind], limits.toolCalls)])),
     ...(inferences && { inferences }),
   }
@@ -145,6 +151,7 @@ export function plausibleUsage(usage: Usage, limits: UsageLimits): Usage {
 const isSame = (one: Usage, other: Usage): boolean =>
   allTokens(one) === allTokens(other) &&
   one.seconds === other.seconds &&
+  one.images === other.images &&
   TOOL_KINDS.every(kind => one[kind] === other[kind])
 
 /** The maximum amount of one suspense entry, so that sums of many entries stay exact. */

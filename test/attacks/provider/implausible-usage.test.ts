@@ -191,6 +191,28 @@ for (const engine of oneEngine('postgres')) {
       assert.equal(hidden?.completion_tokens, 900_000_000)
     })
 
+    it('is paid for a few more images than requested, not for any number', async () => {
+      const price = { input: undefined, output: undefined, per_image: 0.01 }
+      for (const [delivered, charged] of [
+        [4, 4],
+        [1_000, 12],
+      ] as const) {
+        const { model, id, key } = await open({}, price)
+        answer = jsonAnswer({
+          created: 1,
+          data: Array(delivered).fill({ url: 'https://images.example/1.png' }),
+        })
+        const body = { model, prompt: 'a', n: 2 }
+        const reply = await relay.api('POST', '/v1/images/generations', body, { token: key })
+        assert.equal(reply.status, 200, reply.text)
+        assert.equal(JSON.parse(reply.text).data.length, delivered)
+        assert.equal((await relay.rowOf(id)).cost, charged * 10_000_000)
+        const excess = (await relay.suspenseOf(id)).map(({ reason, amount }) => [reason, Number(amount)])
+        const uncharged = (delivered - charged) * 10_000_000
+        assert.deepEqual(excess, uncharged === 0 ? [] : [['implausible_usage', uncharged]])
+      }
+    })
+
     it('does not extend the hold of a stream that ignores the client’s limit', async () => {
       const { model, key: other } = await open()
       const { id, key } = await relay.newToken({ remain_quota: 5_000 })
