@@ -198,8 +198,13 @@ const isService = (name: Condition): boolean => (SERVICES as readonly string[]).
 
 const SIDES = /^(\d+)\s*[x×*]\s*(\d+)$/
 
-/** 720P and 720p are the same condition, and so are 1024*1024 and 1024x1024. */
-const normalize = (condition: string): string => condition.trim().toLowerCase().replace(SIDES, '$1x$2')
+/** 720P and 720p are the same condition, and so are 1024*1024, 01024x1024 and 1024x1024 in any digits. */
+const normalize = (condition: string): string =>
+  condition
+    .normalize('NFKC')
+    .trim()
+    .toLowerCase()
+    .replace(SIDES, (_, width: string, height: string) => `${Number(width)}x${Number(height)}`)
 
 const isSame = (a: string, b: string): boolean => a === b || normalize(a) === normalize(b)
 

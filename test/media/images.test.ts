@@ -45,6 +45,8 @@ for (const engine of oneEngine('postgres')) {
         [{ quality: 'hd', size: '1792x1024' }, 0.12],
         [{ quality: 'HD', size: ' 1792X1024' }, 0.12],
         [{ quality: 'hd', size: '1792*1024' }, 0.12],
+        [{ quality: 'ｈｄ', size: '01792x1024' }, 0.12],
+        [{ quality: 'hd', size: '１７９２x1024' }, 0.12],
         [{ quality: 'standard', size: '1792x1024' }, 0.04],
         [{}, 0.04],
       ]
