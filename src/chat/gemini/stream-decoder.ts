@@ -11,7 +11,7 @@ import { decodeGrounding } from './grounding.ts'
 import { decodeLogprobs } from './logprobs.ts'
 import { createPartialArgs, type PartialArgs } from './partial-args.ts'
 import { blockedStop, decodeStop, FAILED } from './stop.ts'
-import { searchesIn, usageIn } from './usage.ts'
+import { type GeminiCalls, toolCallsIn, usageIn } from './usage.ts'
 
 /** The current text part. Its text is buffered, because citations refer to it by byte offset and arrive at the end. */
 type OpenText = { readonly part: number; readonly chunks: string[] }
@@ -29,7 +29,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   const { idsAndClock, choices: choiceCount = 1 } = options
   const choices = new Map<number, ChoiceState>()
   let isStarted = false
-  let searches: ReturnType<typeof searchesIn> = { searches: 0, fileSearches: 0 }
+  let calls: GeminiCalls = { searches: 0, fileSearches: 0, codeInterpreterCalls: 0 }
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
     isUnterminated: true,
@@ -65,20 +65,21 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     }
     for (const candidate of candidates) readCandidate(candidate, emit)
     if (candidates.length === 0 && blocked !== undefined) stateOf(0, emit).stop ??= blocked
-    countSearches(chunk, emit)
+    countCalls(chunk, emit)
     const usage = usageIn(chunk)
-    if (usage !== undefined) emit({ type: 'usage', usage: { ...usage, ...searches } })
+    if (usage !== undefined) emit({ type: 'usage', usage: { ...usage, ...calls } })
   }
 
-  /** The event that names the sources reports searches; every event reports usage. */
-  function countSearches(chunk: JsonObject, emit: Emit): void {
-    const counts = searchesIn(chunk)
-    if (counts.searches <= searches.searches && counts.fileSearches <= searches.fileSearches) return
-    searches = {
-      searches: Math.max(searches.searches, counts.searches),
-      fileSearches: Math.max(searches.fileSearches, counts.fileSearches),
+  /** The event that names the sources reports all searches, each event its own code; every event reports usage. */
+  function countCalls(chunk: JsonObject, emit: Emit): void {
+    const { searches, fileSearches, codeInterpreterCalls } = toolCallsIn(chunk)
+    if (searches <= calls.searches && fileSearches <= calls.fileSearches && codeInterpreterCalls === 0) return
+    calls = {
+      searches: Math.max(calls.searches, searches),
+      fileSearches: Math.max(calls.fileSearches, fileSearches),
+      codeInterpreterCalls: calls.codeInterpreterCalls + codeInterpreterCalls,
     }
-    emit({ type: 'providerTools', calls: searches })
+    emit({ type: 'providerTools', calls })
   }
 
   function stateOf(index: number, emit: Emit): ChoiceState {

@@ -1,4 +1,4 @@
-import { type JsonObject, member } from '../../domain/json-value.ts'
+import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
 import { allCounts, EMPTY, type ToolCalls, totalInput, type Usage } from '../../domain/usage.ts'
 import { count } from '../../metering/openai-usage.ts'
 import { geminiGeneration } from '../../models/generation.ts'
@@ -16,7 +16,7 @@ export function usageIn(answer: unknown): Usage | undefined {
     ...EMPTY,
     ...splitPrompt(metadata, prompt, forTools),
     ...splitAnswer(metadata, prompt + forTools),
-    ...searchesIn(answer),
+    ...toolCallsIn(answer),
     calls: 1,
   }
 }
@@ -70,12 +70,19 @@ function tokensOf(metadata: unknown, details: string, modality: string): number 
   return tokens
 }
 
+/** Calls of the vendor's tools in an answer or event. */
+export type GeminiCalls = Pick<Usage, 'searches' | 'fileSearches' | 'codeInterpreterCalls'>
+
 /** Older models bill one search per answer, newer ones each search. Maps queries are billed as searches. */
-export function searchesIn(answer: unknown): Pick<Usage, 'searches' | 'fileSearches'> {
+export function toolCallsIn(answer: unknown): GeminiCalls {
   const candidates = member(answer, 'candidates')
   let queries = 0
   let fileSearches = 0
+  let codeInterpreterCalls = 0
   for (const candidate of Array.isArray(candidates) ? candidates : []) {
+    const parts = member(member(candidate, 'content'), 'parts')
+    if (Array.isArray(parts))
+      for (const part of parts) if (isObject(member(part, 'executableCode'))) codeInterpreterCalls += 1
     const grounding = member(candidate, 'groundingMetadata')
     const webQueries = member(grounding, 'webSearchQueries')
     if (Array.isArray(webQueries)) queries += webQueries.length
@@ -86,13 +93,13 @@ export function searchesIn(answer: unknown): Pick<Usage, 'searches' | 'fileSearc
   }
   const model = member(answer, 'modelVersion')
   const isEachSold = typeof model === 'string' && geminiGeneration(model).billsEachSearch
-  return { searches: isEachSold ? queries : Math.min(queries, 1), fileSearches }
+  return { searches: isEachSold ? queries : Math.min(queries, 1), fileSearches, codeInterpreterCalls }
 }
 
-/** The same for a non-stream answer, with or without usage; undefined: no searches. */
+/** The same for a non-stream answer, with or without usage; undefined: none. */
 export function callsIn(answer: unknown): ToolCalls | undefined {
-  const calls = searchesIn(answer)
-  return calls.searches + calls.fileSearches > 0 ? calls : undefined
+  const calls = toolCallsIn(answer)
+  return calls.searches + calls.fileSearches + calls.codeInterpreterCalls > 0 ? calls : undefined
 }
 
 /** Encodes usage in this format; tokens written to a cache count as prompt tokens. */

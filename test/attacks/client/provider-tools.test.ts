@@ -523,5 +523,30 @@ describe('tools that the provider runs', () => {
       assert.equal(reply.status, 200, reply.text)
       assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + 2 * 14_000_000)
     })
+
+    for (const way of ['whole', 'streamed'])
+      it(`cost each execution of code in a ${way} response, if they have a price`, async () => {
+        const { id, ask, model } = await open(GEMINI, { tools: TOOL_PRICES })
+        const part = (content: object, more: object = {}) => ({
+          ...answer,
+          candidates: [{ content: { role: 'model', parts: [content] }, index: 0, ...more }],
+        })
+        const executableCode = { language: 'PYTHON', code: '1+1' }
+        const codeExecutionResult = { outcome: 'OUTCOME_OK', output: '2' }
+        const parts = [{ executableCode }, { codeExecutionResult }, { executableCode }, { text: 'Done.' }]
+        const finishReason = 'STOP'
+        vendor.answers(() =>
+          way === 'whole'
+            ? json({ ...answer, candidates: [{ content: { role: 'model', parts }, finishReason, index: 0 }] })
+            : events(parts.map((each, at) => part(each, at === parts.length - 1 ? { finishReason } : {}))),
+        )
+        const method = way === 'whole' ? 'generateContent' : 'streamGenerateContent?alt=sse'
+        const reply = await ask(`/v1beta/models/${model}:${method}`, {
+          contents,
+          tools: [{ codeExecution: {} }],
+        })
+        assert.equal(reply.status, 200, reply.text)
+        assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + 2 * 30_000_000)
+      })
   })
 })
