@@ -636,6 +636,19 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual(warned, ['messages[2].content[0].content'])
   })
 
+  it('sends no list of tools without a tool, and then no choice, because OpenAI rejects both', () => {
+    const question = { model: 'm', input: 'Hi', tool_choice: 'auto', parallel_tool_calls: false }
+    const names = ['tools', 'tool_choice', 'parallel_tool_calls']
+    for (const tools of [undefined, [], [{ type: 'local_shell' }]]) {
+      const { body } = translate(responses, openaiChat, { ...question, ...(tools && { tools }) })
+      assert.deepEqual(saidOf(body, ...names), {})
+    }
+    const searching = { model: 'm', contents: [{ parts: [{ text: 'Hi' }] }], tools: [{ googleSearch: {} }] }
+    assert.deepEqual(saidOf(translate(gemini, openaiChat, searching).body, ...names), {})
+    const offered = { ...question, tools: [{ type: 'function', name: 'f' }] }
+    assert.deepEqual(Object.keys(saidOf(translate(responses, openaiChat, offered).body, ...names)), names)
+  })
+
   it('leaves out cache markers, with one warning for all', () => {
     const cache_control = { type: 'ephemeral' }
     const { body, warned } = send({

@@ -63,8 +63,18 @@ const answering = (bytes: Buffer | string, contentType: string) => async () =>
 const chatClient: Client = {
   format: openaiChat,
   refusesCustomCalls: true,
-  fitRequest: ({ includeUsage: _, isFirstForm: __, reasoning, ...request }) => ({
+  fitRequest: ({
+    includeUsage: _,
+    isFirstForm: __,
+    reasoning,
+    tools,
+    toolChoice,
+    parallelTools,
+    ...request
+  }) => ({
     ...request,
+    // Without tools, the vendor rejects an empty list, a tool choice and a setting of parallel calls.
+    ...(tools?.length && compact<Partial<ChatRequest>>({ tools, toolChoice, parallelTools })),
     // Adaptive reasoning has no field here: it is the default of the models.
     ...(reasoning && !reasoning.isAdaptive && { reasoning }),
     ...(request.output?.type === 'schema' && { output: { name: 'answer', ...request.output } }),

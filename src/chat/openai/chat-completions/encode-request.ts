@@ -61,9 +61,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
     stream: request.stream ? true : undefined,
     // Billing needs the usage even if the client does not.
     stream_options: request.stream ? { ...ownOptions, include_usage: true } : undefined,
-    tools: encodeTools(request.tools, warnings),
-    tool_choice: encodeToolChoice(request.toolChoice, request.tools),
-    parallel_tool_calls: request.parallelTools,
+    ...encodeToolFields(request, warnings),
     max_completion_tokens: request.maxTokens,
     temperature: request.temperature,
     top_p: request.topP,
@@ -173,11 +171,22 @@ const encodeResults = (message: Message, { path, options, warnings }: Writing): 
     showing: content => ({ role: 'user', content }),
   })
 
-function encodeTools(
-  tools: readonly Tool[] | undefined,
+/** Without a tool, there are none of these fields: the vendor rejects an empty list, and a choice without tools. */
+function encodeToolFields(
+  { tools = [], toolChoice, parallelTools }: ChatRequest,
   warnings: Warnings,
-): readonly JsonObject[] | undefined {
-  return tools?.flatMap((tool, index) => {
+): JsonObject {
+  const encoded = encodeTools(tools, warnings)
+  if (encoded.length === 0) return {}
+  return {
+    tools: encoded,
+    tool_choice: encodeToolChoice(toolChoice, tools),
+    parallel_tool_calls: parallelTools,
+  }
+}
+
+function encodeTools(tools: readonly Tool[], warnings: Warnings): readonly JsonObject[] {
+  return tools.flatMap((tool, index) => {
     if (tool.type === 'vendor') {
       if (tool.format === FORMAT) return [tool.value]
       warnings.unsupported(`tools[${index}]`, HOSTED_TOOL)
@@ -196,7 +205,7 @@ function encodeTools(
   })
 }
 
-function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[] = []): unknown {
+function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[]): unknown {
   if (choice?.only === undefined) return choice?.mode
   const references = choice.only.map(name => {
     const type = tools.some(tool => tool.type === 'custom' && tool.name === name) ? 'custom' : 'function'
