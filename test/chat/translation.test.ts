@@ -1150,6 +1150,16 @@ describe('a tool that takes free text', () => {
     assert.deepEqual(warned, ['tools[0]'])
   })
 
+  it('keeps its grammar between the two formats of OpenAI, which nest it differently', () => {
+    const grammar = { syntax: 'lark', definition: 'start: "a"' }
+    const nested = { name: 'patch', format: { type: 'grammar', grammar } }
+    const flat = { type: 'custom', name: 'patch', format: { type: 'grammar', ...grammar } }
+    const chat = { ...request, tools: [{ type: 'custom', custom: nested }] }
+    assert.deepEqual(translate(openaiChat, responses, chat).body.tools, [flat])
+    const own = { model: 'm', input: 'x', tools: [flat] }
+    assert.deepEqual(translate(responses, openaiChat, own).body.tools, chat.tools)
+  })
+
   it('is sent back as it was called', () => {
     const custom = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'a' } }
     const { body } = translate(openaiChat, anthropic, {

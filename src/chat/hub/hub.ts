@@ -159,6 +159,7 @@ export type Tool =
       readonly type: 'custom'
       readonly name: string
       readonly description?: string
+      /** As in the Responses format: `{ type, syntax, definition }`. */
       readonly grammar?: JsonObject
     })
   /** A tool that the vendor runs itself. */

@@ -30,6 +30,7 @@ import {
   FORMAT,
   withTextSignature,
 } from './content.ts'
+import { decodeGrammar } from './grammar.ts'
 
 const MAX_CHOICES = 128
 
@@ -209,7 +210,7 @@ function decodeTool(tool: FieldReader): Tool {
       type,
       name: described.needText('name'),
       description: described.text('description'),
-      grammar: described.object('format'),
+      grammar: decodeGrammar(described.object('format')),
       extras: extrasOf(FORMAT, tool.rest()),
     })
   }

@@ -23,6 +23,7 @@ import { fitEffort, fitLimits, fitSampling } from '../parameters.ts'
 import { outputStrictnessOf, strictnessOf } from '../strictness.ts'
 import { cacheControl, encodePart, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
+import { encodeGrammar } from './grammar.ts'
 
 /** Fields with the same meaning in the vendor's Responses format. */
 const SHARED_WITH_RESPONSES = [
@@ -195,7 +196,7 @@ function encodeTools(tools: readonly Tool[], warnings: Warnings): readonly JsonO
     warnings.foreign(`tools[${index}].`, tool)
     const { name, description } = tool
     if (tool.type === 'custom') {
-      const custom = bodyOf({ name, description, format: tool.grammar })
+      const custom = bodyOf({ name, description, format: encodeGrammar(tool.grammar) })
       return [{ ...ownExtras(FORMAT, tool), type: 'custom', custom }]
     }
     const { parameters, cache } = tool
