@@ -26,7 +26,7 @@ const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: (
 
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 
-function translate(from: Format, to: Format, body: unknown) {
+function translate(from: Format, to: Outbound, body: unknown) {
   const read = from.decodeRequest(body)
   assert.ok('request' in read, JSON.stringify(read))
   const { body: written, warnings } = to.encodeRequest(read.request)
@@ -1386,6 +1386,55 @@ describe('warnings', () => {
         },
       ],
     )
+  })
+})
+
+describe('an image of an answer that a client of chat completions sends back', () => {
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }
+  const request = {
+    model: 'm',
+    messages: [
+      { role: 'user', content: 'Draw' },
+      { role: 'assistant', content: 'Here', images: [image] },
+      { role: 'user', content: 'Bluer' },
+    ],
+  }
+
+  it('is sent to the vendor', () => {
+    const { body, warned } = translate(openaiChat, gemini, request)
+    const [, turn] = body.contents as { parts: unknown }[]
+    const inlineData = { mimeType: 'image/png', data: 'AAAA' }
+    assert.deepEqual([turn?.parts, warned], [[{ text: 'Here' }, { inlineData }], []])
+  })
+
+  it('is sent as an image of the user to vendors that accept no other images', () => {
+    const { body, warned } = translate(openaiChat, anthropic, { ...request, max_tokens: 9 })
+    const source = { type: 'base64', media_type: 'image/png', data: 'AAAA' }
+    const drawn = [
+      { type: 'text', text: 'Bluer' },
+      { type: 'image', source },
+    ]
+    assert.deepEqual(body.messages, [
+      { role: 'user', content: 'Draw' },
+      { role: 'assistant', content: 'Here' },
+      { role: 'user', content: drawn },
+    ])
+    assert.deepEqual(warned, ['messages[1]'])
+    for (const format of [bedrock, cohere, responses, openaiChat]) {
+      const { body, warned } = translate(openaiChat, format, request)
+      const { messages = body.input } = body
+      const [, turn, last] = messages as object[]
+      assert.doesNotMatch(JSON.stringify(turn), /AAAA/, format.name)
+      assert.match(JSON.stringify(last), /AAAA/, format.name)
+      assert.ok(warned.includes('messages[1]'), format.name)
+    }
+  })
+
+  it('ends a conversation without another message of the user', () => {
+    const { body } = translate(openaiChat, responses, { ...request, messages: request.messages.slice(0, 2) })
+    const [, , last] = body.input as object[]
+    const input = { type: 'input_image', image_url: image.image_url.url }
+    assert.deepEqual(last, { role: 'user', content: [input] })
   })
 })
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../domain/json-value.ts'
 import { reasoningAndCallsOf } from '../hub/assistant-turn.ts'
 import { withoutCacheMarks } from '../hub/cache.ts'
+import { withEarlierImages } from '../hub/earlier-images.ts'
 import { bodyOf, ownExtras } from '../hub/fields.ts'
 import type { EncodedRequest } from '../hub/format.ts'
 import type { ChatRequest, MediaPart, Message, Output, Part, ToolCallPart } from '../hub/hub.ts'
@@ -19,7 +20,10 @@ type Writing = { readonly warnings: Warnings; readonly documents: JsonObject[] }
 
 export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createChatWarnings(original, FORMAT)
-  const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
+  const request = withoutCustomTools(
+    withoutCacheMarks(withEarlierImages(original, warnings), warnings),
+    warnings,
+  )
   warnings.foreign('', request)
   warnUnsupported(request, ['verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
   warnBeyondText(request, warnings)

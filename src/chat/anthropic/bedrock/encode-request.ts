@@ -2,6 +2,7 @@ import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import { type BedrockMaker, bedrockMaker } from '../../../models/bedrock-makers.ts'
 import { claudeGeneration } from '../../../models/generation.ts'
 import { withoutCacheMarks } from '../../hub/cache.ts'
+import { withEarlierImages } from '../../hub/earlier-images.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../../hub/format.ts'
 import type { ChatRequest } from '../../hub/hub.ts'
@@ -23,8 +24,9 @@ import { effortFields, topKFields } from './maker-fields.ts'
 export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createChatWarnings(original, FORMAT)
   const maker = bedrockMaker(original.model)
+  const conversation = withEarlierImages(original, warnings)
   const request = withoutCustomTools(
-    maker.hasCache ? original : withoutCacheMarks(original, warnings),
+    maker.hasCache ? conversation : withoutCacheMarks(conversation, warnings),
     warnings,
   )
   warnings.foreign('', request)

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import { claudeGeneration } from '../../../models/generation.ts'
+import { withEarlierImages } from '../../hub/earlier-images.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../../hub/format.ts'
 import type { ChatRequest, Tool } from '../../hub/hub.ts'
@@ -29,7 +30,7 @@ const UNSUPPORTED = [
 
 export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createChatWarnings(original, FORMAT)
-  const request = withCalledTools(withoutCustomTools(original, warnings))
+  const request = withCalledTools(withoutCustomTools(withEarlierImages(original, warnings), warnings))
   warnings.foreign('', request)
   warnUnsupported(request, UNSUPPORTED, warnings)
   warnBeyondText(request, warnings)

@@ -41,7 +41,7 @@ export function decodeContent(message: FieldReader): readonly Part[] {
   return message.each('content').map(part => atClientPath(decodePart(part), part))
 }
 
-function decodePart(part: FieldReader): Part {
+export function decodePart(part: FieldReader): Part {
   const type = part.needText('type')
   switch (type) {
     case 'text':

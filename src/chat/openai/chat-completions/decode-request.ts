@@ -18,6 +18,7 @@ import type {
   ToolChoice,
   ToolResultPart,
 } from '../../hub/hub.ts'
+import { atClientPath } from '../../hub/lost-content.ts'
 import { modelIn } from '../../hub/model-name.ts'
 import { decodeOutput, formatIn } from '../output.ts'
 import { streamOptionsIn } from '../stream-options.ts'
@@ -25,6 +26,7 @@ import {
   argumentsText,
   cacheIn,
   decodeContent,
+  decodePart,
   decodeReasoning,
   decodeToolCall,
   FORMAT,
@@ -156,6 +158,7 @@ function decodeAssistant(message: FieldReader, functionCalls: FunctionCalls): Me
   const parts: Part[] = [...withTextSignature(decodeReasoning(message), decodeContent(message))]
   const refusal = message.text('refusal')
   if (refusal) parts.push({ type: 'refusal', text: refusal })
+  parts.push(...decodeEarlierImages(message))
   const calls = message.each('tool_calls')
   // A call without an id cannot have a result, so none is generated.
   for (const call of calls) parts.push(decodeToolCall(call, () => ''))
@@ -168,6 +171,13 @@ function decodeAssistant(message: FieldReader, functionCalls: FunctionCalls): Me
     extras: extrasOf(FORMAT, message.rest()),
   })
 }
+
+/** Images of an earlier answer, as `encodeAnswer` returned them. */
+const decodeEarlierImages = (message: FieldReader): readonly Part[] =>
+  message.each('images').map(image => {
+    image.any('index')
+    return atClientPath(decodePart(image), image)
+  })
 
 function decodeFunctionCall(call: FieldReader, calls: FunctionCalls): ToolCallPart {
   const name = call.needText('name')

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import { withoutCacheMarks } from '../../hub/cache.ts'
+import { withEarlierImages } from '../../hub/earlier-images.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../../hub/format.ts'
 import type {
@@ -43,7 +44,8 @@ const ID_RULE: IdRule = { maxLength: 40, pattern: /^/ }
 export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createChatWarnings(original, FORMAT)
   const { dialect } = options
-  const offered = dialect === undefined ? original : withoutCustomTools(original, warnings)
+  const conversation = withEarlierImages(original, warnings)
+  const offered = dialect === undefined ? conversation : withoutCustomTools(conversation, warnings)
   const marked = options.keepCacheMarks ? offered : withoutCacheMarks(offered, warnings)
   if (marked.reasoning?.summary !== undefined)
     warnings.lost('reasoning.summary', 'is not supported and was left out')

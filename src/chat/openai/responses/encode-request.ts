@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import { withoutCacheMarks } from '../../hub/cache.ts'
+import { withEarlierImages } from '../../hub/earlier-images.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest } from '../../hub/format.ts'
 import type {
@@ -41,7 +42,7 @@ const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
 export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createChatWarnings(original, FORMAT)
-  const marked = withoutCacheMarks(original, warnings)
+  const marked = withoutCacheMarks(withEarlierImages(original, warnings), warnings)
   const effort = fitEffort(marked, warnings)
   const request = fitLimits(fitSampling(withoutIdleThoughts(marked), effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'openai-chat')
