@@ -636,7 +636,7 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual(warned, ['messages[2].content[0].content'])
   })
 
-  it('sends no list of tools without a tool, and then no choice, because OpenAI rejects both', () => {
+  it('sends no list of tools without a tool, and then no choice, because providers reject them', () => {
     const question = { model: 'm', input: 'Hi', tool_choice: 'auto', parallel_tool_calls: false }
     const names = ['tools', 'tool_choice', 'parallel_tool_calls']
     for (const tools of [undefined, [], [{ type: 'local_shell' }]]) {

@@ -73,7 +73,7 @@ const chatClient: Client = {
     ...request
   }) => ({
     ...request,
-    // Without tools, the vendor rejects an empty list, a tool choice and a setting of parallel calls.
+    // Without tools, providers reject an empty list, a tool choice and a setting of parallel calls.
     ...(tools?.length && compact<Partial<ChatRequest>>({ tools, toolChoice, parallelTools })),
     // Adaptive reasoning has no field here: it is the default of the models.
     ...(reasoning && !reasoning.isAdaptive && { reasoning }),

@@ -174,7 +174,7 @@ const encodeResults = (message: Message, { path, options, warnings }: Writing): 
     showing: content => ({ role: 'user', content }),
   })
 
-/** Without a tool, there are none of these fields: the vendor rejects an empty list, and a choice without tools. */
+/** Without a tool, there are none of these fields: hosts reject an empty list, and OpenAI a choice without tools. */
 function encodeToolFields(
   { tools = [], toolChoice, parallelTools }: ChatRequest,
   warnings: Warnings,
