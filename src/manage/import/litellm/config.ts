@@ -6,6 +6,7 @@ import { shippedPrice } from '../../../providers/prices/shipped.ts'
 import type { SourceChannel, SourcePrice } from '../inventory.ts'
 import type { ImportNotes } from '../notes.ts'
 import { boundedOf, lineOf, quoted, textOf } from '../values.ts'
+import { isCost, readStatedPrice } from './costs.ts'
 import { readProviderModel, TYPES } from './providers.ts'
 
 const MAX_RANK = 1_000_000_000
@@ -37,12 +38,6 @@ const CARRIED = new Set([
   'vertex_project',
   'vertex_location',
   'vertex_credentials',
-  'input_cost_per_token',
-  'output_cost_per_token',
-  'input_cost_per_second',
-  'output_cost_per_second',
-  'cache_read_input_token_cost',
-  'cache_creation_input_token_cost',
   'drop_params',
   'mock_response',
 ])
@@ -78,7 +73,7 @@ function readDeployments(config: JsonObject, notes: ImportNotes): Deployment[] {
     const { provider, model, type } = readProviderModel(text, textOf(params.custom_llm_provider).trim())
     if (type === undefined)
       return skip(`the provider ${quoted(provider)} of ${quoted(name)} has no counterpart here`)
-    const others = Object.keys(params).filter(param => !CARRIED.has(param))
+    const others = Object.keys(params).filter(param => !CARRIED.has(param) && !isCost(param))
     if (others.length > 0)
       notes.note(
         'channel',
@@ -206,34 +201,19 @@ export function readConfigChannels(
   })
 }
 
-const usd = (value: unknown, factor: number): number | undefined => {
-  const number = typeof value === 'string' ? Number(value) : value
-  return typeof number === 'number' && Number.isFinite(number) && number >= 0
-    ? Number((number * factor).toFixed(6))
-    : undefined
-}
-
-/** The costs that an entry states itself; undefined if it leaves them to LiteLLM's own table. */
-function statedPrice({ params, info }: Deployment): PriceInput | undefined {
-  const cost = (name: string, factor = 1_000_000) => usd(params[name] ?? info[name], factor)
-  const price = {
-    input: cost('input_cost_per_token'),
-    output: cost('output_cost_per_token'),
-    cached_input: cost('cache_read_input_token_cost'),
-    cache_write: cost('cache_creation_input_token_cost'),
-    per_second: cost('output_cost_per_second', 1) ?? cost('input_cost_per_second', 1),
-  }
-  const entries = Object.entries(price).filter(([, value]) => value !== undefined)
-  return entries.length > 0 ? Object.fromEntries(entries) : undefined
-}
-
 /** Prices that the configuration states, or that follow from `base_model`. */
 export function readConfigPrices(config: JsonObject, notes: ImportNotes, nowMs: number): SourcePrice[] {
   const prices = new Map<string, PriceInput>()
   const silent = { ...notes, note() {}, count() {} }
   for (const deployment of readDeployments(config, silent)) {
     const { name, info } = deployment
-    const price = statedPrice(deployment)
+    const { price, omitted } = readStatedPrice(deployment.params, info)
+    if (omitted.length > 0)
+      notes.note(
+        'price',
+        `price of ${quoted(name)}`,
+        `these costs are not carried over: ${omitted.map(cost => lineOf(cost, 60)).join(', ')}`,
+      )
     const earlier = prices.get(name)
     if (price && earlier && JSON.stringify(earlier) !== JSON.stringify(price))
       notes.note(
