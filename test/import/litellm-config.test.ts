@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { JsonObject } from '../../src/domain/json-object.ts'
 import { readPrice } from '../../src/domain/price.ts'
-import { readConfigPrices } from '../../src/manage/import/litellm/config.ts'
+import { readConfigChannels, readConfigPrices } from '../../src/manage/import/litellm/config.ts'
 import { createImportNotes } from '../../src/manage/import/notes.ts'
 
 const NOW_MS = 1_790_000_000_000
@@ -81,5 +81,24 @@ describe('the costs of an entry of LiteLLM (docs/moving/litellm.md)', () => {
       'price of "both": these costs are not carried over: output_cost_per_image',
       'price of "priority": these costs are not carried over: input_cost_per_token_priority, input_cost_per_query',
     ])
+  })
+})
+
+describe('the weights of deployments of LiteLLM', () => {
+  const weightsOf = (weights: readonly unknown[]) =>
+    readConfigChannels(
+      configOf(
+        Object.fromEntries(
+          weights.map((weight, index) => [`m${index}`, { params: { weight, api_key: `k${index}` } }]),
+        ),
+      ),
+      { digest: text => text.padEnd(16, '0'), notes: notesFor() },
+    ).map(({ fields }) => fields.weight)
+
+  it('keep their proportions if they are fractions', () => {
+    assert.deepEqual(weightsOf([0.9, '0.1', 2, 0.0001]), [900, 100, 2000, 1])
+  })
+  it('stay as they are if they are whole numbers', () => {
+    assert.deepEqual(weightsOf([9, '1', null, -1, 'x']), [9, 1, 0, 0, 0])
   })
 })

@@ -10,6 +10,7 @@ import { isCost, readStatedPrice } from './costs.ts'
 import { readProviderModel, TYPES } from './providers.ts'
 
 const MAX_RANK = 1_000_000_000
+const FRACTION_FACTOR = 1000
 const UNRESOLVED = /^os\.environ\//
 
 /** Parameters that are carried over, or have no effect on what is sent. */
@@ -115,8 +116,22 @@ function timeoutsOf(params: JsonObject): JsonObject {
     : {}
 }
 
+const weightNumber = ({ params }: Deployment): number => {
+  const number = Number(textOf(params.weight).trim() || 0)
+  return Number.isFinite(number) && number > 0 ? number : 0
+}
+
+/** Weights may be fractions there. They are whole numbers here, so all are multiplied if one is a fraction. */
+const weightFactorOf = (deployments: readonly Deployment[]): number =>
+  deployments.some(deployment => !Number.isInteger(weightNumber(deployment))) ? FRACTION_FACTOR : 1
+
+function weightOf(deployment: Deployment, factor: number): number {
+  const weight = weightNumber(deployment)
+  return weight === 0 ? 0 : Math.min(MAX_RANK, Math.max(1, Math.round(weight * factor)))
+}
+
 /** The parameters that deployments of one channel have in common. */
-function sharedOf(deployment: Deployment) {
+function sharedOf(deployment: Deployment, weightFactor: number) {
   const { params } = deployment
   const { type, url } = typeWithUrl(deployment)
   const whole = (name: string, max: number) => boundedOf(params[name], 0, max, 0)
@@ -132,7 +147,7 @@ function sharedOf(deployment: Deployment) {
     openai_organization: textOf(params.organization).trim(),
     // A lower order comes first there, a higher priority here.
     priority: -whole('order', MAX_RANK),
-    weight: whole('weight', MAX_RANK) || whole('rpm', MAX_RANK) || whole('tpm', MAX_RANK),
+    weight: weightOf(deployment, weightFactor) || whole('rpm', MAX_RANK) || whole('tpm', MAX_RANK),
     limits: {
       rpm: limit('rpm'),
       tpm: limit('tpm'),
@@ -149,8 +164,10 @@ export function readConfigChannels(
 ): SourceChannel[] {
   type Group = { shared: ReturnType<typeof sharedOf>; provider: string; models: Map<string, string> }
   const groups: Group[] = []
-  for (const deployment of readDeployments(config, notes)) {
-    const shared = sharedOf(deployment)
+  const deployments = readDeployments(config, notes)
+  const weightFactor = weightFactorOf(deployments)
+  for (const deployment of deployments) {
+    const shared = sharedOf(deployment, weightFactor)
     const { name, model, provider } = deployment
     const text = JSON.stringify(shared)
     // A second deployment of the same name is another channel: a channel sends a name to one model.
