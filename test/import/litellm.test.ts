@@ -26,6 +26,8 @@ const KEYS = {
   wide: 'sk-wide-key-of-a-team-12345678',
   pattern: 'sk-pattern-key-of-a-team-1234',
   limitedUser: 'sk-key-of-a-limited-user-123',
+  zero: 'sk-key-with-a-limit-of-zero-1',
+  zeroBudget: 'sk-key-with-a-budget-of-zero',
   master: 'sk-master-1234567890',
 }
 const PROVIDER_KEY = 'provider-key-from-the-environment'
@@ -57,7 +59,10 @@ general_settings:
 `
 
 const CONTENT = {
-  LiteLLM_BudgetTable: [{ budget_id: 'b1', max_budget: 3, rpm_limit: 7 }],
+  LiteLLM_BudgetTable: [
+    { budget_id: 'b1', max_budget: 3, rpm_limit: 7 },
+    { budget_id: 'b2', tpm_limit: 0 },
+  ],
   LiteLLM_UserTable: [
     {
       user_id: 'u1',
@@ -97,6 +102,14 @@ const CONTENT = {
     { token: sha256(KEYS.limitedUser), user_id: 'u3', models: ['chat', 'chat-two'] },
     { token: sha256(KEYS.blocked), key_name: 'sk-...abcd', blocked: true, models: [] },
     { token: sha256(KEYS.none), key_name: 'sk-...90ab', models: [], budget_id: 'b1' },
+    { token: sha256(KEYS.zero), key_name: 'sk-...ro-1', key_alias: 'zero', models: [], rpm_limit: 0 },
+    {
+      token: sha256(KEYS.zeroBudget),
+      key_name: 'sk-...zero',
+      key_alias: 'zero budget',
+      models: [],
+      budget_id: 'b2',
+    },
     { token: 'not a hash', key_name: 'sk-...' },
   ],
   LiteLLM_ProxyModelTable: [
@@ -165,6 +178,8 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.match(notes, /team "research": its budget is renewed every 30d/)
     assert.match(notes, /model "from-console": is stored encrypted/)
     assert.match(notes, /its hash is not a SHA-256/)
+    assert.match(notes, /key "zero": its rpm_limit is 0.*becomes disabled/)
+    assert.match(notes, /key "zero budget": its tpm_limit is 0.*becomes disabled/)
     assert.deepEqual([...(await users()).keys()], ['root'])
   })
 
@@ -195,7 +210,8 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.equal((await chat(KEYS.alice, 'chat-two')).body.error.code, 'model_not_allowed')
     assert.equal((await chat(KEYS.none, 'gpt-4')).status, 200)
     assert.equal((await chat(KEYS.master, 'chat-two')).status, 200)
-    assert.equal((await chat(KEYS.blocked, 'chat')).status, 401)
+    for (const key of [KEYS.blocked, KEYS.zero, KEYS.zeroBudget])
+      assert.equal((await chat(key, 'chat')).status, 401)
     // The budget of the team is spent.
     assert.equal((await chat(KEYS.team, 'chat-two')).body.error.code, 'insufficient_quota')
     assert.equal((await chat(sha256(KEYS.alice), 'chat')).status, 401)

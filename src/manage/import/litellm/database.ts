@@ -5,7 +5,7 @@ import { MAX_NAMES } from '../../contract/fields.ts'
 import type { Amount, SourceToken, SourceUser } from '../inventory.ts'
 import type { ImportNotes } from '../notes.ts'
 import { pagesOf, type SourceDatabase } from '../source/database.ts'
-import { boundedOf, flagOf, lineOf, MAX_TIME, quoted, type SourceRow, textOf } from '../values.ts'
+import { boundedOf, flagOf, lineOf, MAX_TIME, quoted, type SourceRow, textOf, wholeOf } from '../values.ts'
 
 /** Users, teams and keys of LiteLLM's database. Of a key only its SHA-256 is stored. */
 
@@ -119,6 +119,19 @@ function limitsOf(row: SourceRow, fallback: SourceRow = {}): string {
   return Object.values(limits).some(value => value !== null) ? JSON.stringify(limits) : '{}'
 }
 
+/** The names of limits that are 0, with which LiteLLM refuses every request. Here the smallest limit is 1. */
+const zeroLimitsOf = (row: SourceRow, fallback: SourceRow = {}): string[] =>
+  ['rpm_limit', 'tpm_limit', 'max_parallel_requests'].filter(
+    name => wholeOf(isAbsent(row[name]) ? fallback[name] : row[name]) === 0n,
+  )
+
+/** Whether a row may send requests; a note names a limit of 0. */
+function isUsable(row: SourceRow, warn: (message: string) => void, fallback?: SourceRow): boolean {
+  const [limit] = zeroLimitsOf(row, fallback)
+  if (limit !== undefined) warn(`its ${limit} is 0, so it can send no request there; it becomes disabled`)
+  return limit === undefined && !flagOf(row.blocked)
+}
+
 const listOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.map(item => textOf(item).trim()).filter(item => item !== '') : []
 
@@ -222,6 +235,7 @@ export function createLiteLlmDatabase(
           sourceId: `user ${id}`,
           anchor: anchorOf(row),
           label,
+          isEnabled: isUsable(row, message => notes.note('user', label, message)),
           name,
           email: lineOf(row.user_email, 254),
           role: isAdmin ? ROLE.admin : ROLE.user,
@@ -241,7 +255,7 @@ export function createLiteLlmDatabase(
           anchor: anchorOf(row),
           label,
           name: `team-${name}`,
-          isEnabled: !flagOf(row.blocked),
+          isEnabled: isUsable(row, message => notes.note('user', label, message)),
           limits: limitsOf(row),
           ...readBudget(row, row.max_budget, { label, area: 'user', notes }),
         })
@@ -277,7 +291,7 @@ export function createLiteLlmDatabase(
       ownerId: teamId !== '' ? `team ${teamId}` : userId !== '' ? `user ${userId}` : OWNER,
       key: { sha256, hint: hint.replace('...', '…') || 'sk-…' },
       name: alias || `key ${sha256.slice(0, 8)}`,
-      isEnabled: !flagOf(row.blocked),
+      isEnabled: isUsable(row, warn, budget),
       createdTime: secondsOf(row.created_at),
       expiredTime: isAbsent(row.expires) ? NEVER : secondsOf(row.expires),
       models: modelsOf(row, teamId === '' ? people.get(userId) : teams.get(teamId), models(), warn),
