@@ -26,6 +26,7 @@ const KEYS = {
   wide: 'sk-wide-key-of-a-team-12345678',
   pattern: 'sk-pattern-key-of-a-team-1234',
   limitedUser: 'sk-key-of-a-limited-user-123',
+  grouped: 'sk-key-of-an-access-group-12',
   zero: 'sk-key-with-a-limit-of-zero-1',
   zeroBudget: 'sk-key-with-a-budget-of-zero',
   master: 'sk-master-1234567890',
@@ -41,7 +42,7 @@ model_list:
     model_info: {input_cost_per_token: 0.0000025, output_cost_per_token: 0.00001}
   - model_name: chat-two
     litellm_params: {model: openai/sim-words-9, api_base: ${upstream}/v1, api_key: os.environ/PROVIDER_KEY, rpm: 1000}
-    model_info: {input_cost_per_token: 1.0e-06, output_cost_per_token: 2.0e-06}
+    model_info: {input_cost_per_token: 1.0e-06, output_cost_per_token: 2.0e-06, access_groups: [beta, gamma]}
   - model_name: chat
     litellm_params: {model: azure/my-deployment, api_base: "https://x.openai.azure.com", api_key: azure-key, api_version: "2024-10-21", order: 2}
   - model_name: claude
@@ -102,6 +103,7 @@ const CONTENT = {
     { token: sha256(KEYS.limitedUser), user_id: 'u3', models: ['chat', 'chat-two'] },
     { token: sha256(KEYS.blocked), key_name: 'sk-...abcd', blocked: true, models: [] },
     { token: sha256(KEYS.none), key_name: 'sk-...90ab', models: [], budget_id: 'b1' },
+    { token: sha256(KEYS.grouped), key_name: 'sk-...p-12', key_alias: 'grouped', models: ['beta'] },
     { token: sha256(KEYS.zero), key_name: 'sk-...ro-1', key_alias: 'zero', models: [], rpm_limit: 0 },
     {
       token: sha256(KEYS.zeroBudget),
@@ -178,6 +180,7 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.match(notes, /team "research": its budget is renewed every 30d/)
     assert.match(notes, /model "from-console": is stored encrypted/)
     assert.match(notes, /its hash is not a SHA-256/)
+    assert.match(notes, /key "grouped": allows the access group "beta"/)
     assert.match(notes, /key "zero": its rpm_limit is 0.*becomes disabled/)
     assert.match(notes, /key "zero budget": its tpm_limit is 0.*becomes disabled/)
     assert.deepEqual([...(await users()).keys()], ['root'])
@@ -230,6 +233,12 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     }
     assert.equal((await chat(KEYS.limitedUser, 'chat-two')).status, 200)
     assert.equal(await codeOf(KEYS.limitedUser, 'chat'), 'model_not_allowed')
+  })
+
+  it('allows a key the models of its access group', async () => {
+    const answer = await chat(KEYS.grouped, 'chat-two')
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal((await chat(KEYS.grouped, 'chat')).body.error.code, 'model_not_allowed')
   })
 
   it('carries what is left of budgets, and limits', async () => {

@@ -250,6 +250,19 @@ export function readConfigPrices(config: JsonObject, notes: ImportNotes, nowMs: 
   return [...prices].map(([model, price]) => ({ model, price }))
 }
 
+/** The models of `model_info.access_groups`, by group. */
+export function readAccessGroups(config: JsonObject): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, string[]>()
+  for (const entry of Array.isArray(config.model_list) ? (config.model_list as unknown[]) : []) {
+    if (!isObject(entry)) continue
+    const { access_groups: names } = objectAt(entry, 'model_info')
+    const model = textOf(entry.model_name).trim()
+    for (const name of Array.isArray(names) ? names.map(textOf) : [])
+      groups.set(name, [...new Set([...(groups.get(name) ?? []), model])])
+  }
+  return groups
+}
+
 /** Aliases of `router_settings.model_group_alias`. */
 export function readAliases(config: JsonObject): { name: string; target: string }[] {
   const aliases = objectAt(objectAt(config, 'router_settings'), 'model_group_alias')

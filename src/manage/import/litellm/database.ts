@@ -180,27 +180,37 @@ function matches(pattern: string, name: string): boolean {
   return position <= name.length - last.length
 }
 
+/** What the configuration serves. A list of models may name an access group instead of its models. */
+export type LiteLlmModels = {
+  readonly names: readonly string[]
+  readonly accessGroups: ReadonlyMap<string, readonly string[]>
+}
+
 /** The list of a key, a team or a user; undefined if it allows any model. */
-const patternsOf = (models: unknown): readonly string[] | undefined => {
+const patternsOf = (models: unknown, { accessGroups }: LiteLlmModels): readonly string[] | undefined => {
   const names = listOf(models)
-  return names.length === 0 || names.includes(ANY_MODEL) ? undefined : names.filter(name => !WORDS.has(name))
+  if (names.length === 0 || names.includes(ANY_MODEL)) return undefined
+  return names.filter(name => !WORDS.has(name)).flatMap(name => [name, ...(accessGroups.get(name) ?? [])])
 }
 
 /** The models of a key; undefined for any. The list of its team, or else of its user, restricts it further. */
 function modelsOf(
   row: SourceRow,
   owner: SourceRow | undefined,
-  served: readonly string[],
+  served: LiteLlmModels,
   warn: (message: string) => void,
 ): string[] | undefined {
-  const ofOwner = patternsOf(owner?.models)
-  const ofKey = listOf(row.models).includes(OF_TEAM) ? undefined : patternsOf(row.models)
+  const ofOwner = patternsOf(owner?.models, served)
+  const ofKey = listOf(row.models).includes(OF_TEAM) ? undefined : patternsOf(row.models, served)
   const patterns = ofKey ?? ofOwner
   if (patterns === undefined) return undefined
+  for (const name of listOf(ofKey === undefined ? owner?.models : row.models))
+    if (served.accessGroups.has(name))
+      warn(`allows the access group ${quoted(name)}; here the list has the models of the group`)
   const models = patterns.flatMap(name => {
     if (!name.includes('*')) return [name]
     warn(`allows ${quoted(name)}; here the list has the models that match it now`)
-    return served.filter(model => matches(name, model))
+    return served.names.filter(model => matches(name, model))
   })
   const allowed = [...new Set(models)].filter(
     model => ofOwner?.some(pattern => matches(pattern, model)) ?? true,
@@ -210,11 +220,7 @@ function modelsOf(
   return usable
 }
 
-export function createLiteLlmDatabase(
-  database: SourceDatabase,
-  notes: ImportNotes,
-  models: () => readonly string[],
-) {
+export function createLiteLlmDatabase(database: SourceDatabase, notes: ImportNotes, models: LiteLlmModels) {
   const teams = new Map<string, SourceRow>()
   const people = new Map<string, SourceRow>()
   const budgets = new Map<string, SourceRow>()
@@ -294,7 +300,7 @@ export function createLiteLlmDatabase(
       isEnabled: isUsable(row, warn, budget),
       createdTime: secondsOf(row.created_at),
       expiredTime: isAbsent(row.expires) ? NEVER : secondsOf(row.expires),
-      models: modelsOf(row, teamId === '' ? people.get(userId) : teams.get(teamId), models(), warn),
+      models: modelsOf(row, teamId === '' ? people.get(userId) : teams.get(teamId), models, warn),
       allowIps: [],
       group: 'default',
       limits: limitsOf(row, budget),

@@ -4,7 +4,14 @@ import type { Digest } from '../../../identity/credentials.ts'
 import type { SourceGateway, SourceToken, SourceUser } from '../inventory.ts'
 import type { ImportNotes } from '../notes.ts'
 import { type SourceDatabase, SourceError } from '../source/database.ts'
-import { masterKeyOf, noteSettings, readAliases, readConfigChannels, readConfigPrices } from './config.ts'
+import {
+  masterKeyOf,
+  noteSettings,
+  readAccessGroups,
+  readAliases,
+  readConfigChannels,
+  readConfigPrices,
+} from './config.ts'
 import { createLiteLlmDatabase, OWNER } from './database.ts'
 
 type Options = {
@@ -23,8 +30,11 @@ export async function openLiteLlm({ config, database, digest, now, notes }: Opti
   if (database && !(await database.columnsOf('LiteLLM_VerificationToken')).has('token'))
     throw new SourceError('the database has no table "LiteLLM_VerificationToken"')
   const channels = readConfigChannels(config, { digest, notes })
-  const models = [...new Set(channels.flatMap(({ fields }) => fields.models as string[]))]
-  const stored = database && createLiteLlmDatabase(database, notes, () => models)
+  const models = {
+    names: [...new Set(channels.flatMap(({ fields }) => fields.models as string[]))],
+    accessGroups: readAccessGroups(config),
+  }
+  const stored = database && createLiteLlmDatabase(database, notes, models)
   const masterKey = masterKeyOf(config)
   const hasMaster = /^sk-[\x21-\x7e]{5,250}$/.test(masterKey)
 
