@@ -21,6 +21,8 @@ const POST_TIMEOUT_MS = 30_000
 const CLOSE_TIMEOUT_MS = 5_000
 /** A row that stands for several rejected requests may be counted up for a minute. */
 const COUNTING_S = 120
+/** A row that is further ahead was dated by a clock that has been corrected since, so it is final. */
+const MAX_SKEW_S = 600
 
 function deliveryTo(target: ShipTarget, { config: { shipHeaders: headers }, network }: ShippingDeps) {
   if ('file' in target) return createFileDelivery(target.file)
@@ -42,8 +44,11 @@ type ReadRecords = (
 const readUsage: ReadRecords = async (store, after, wait) => {
   const upTo = await completeUsageId(store, after, wait)
   const rows = upTo === undefined ? [] : await readLogsBetween(store.db, { after, upTo, limit: BATCH_ROWS })
-  const countingFrom = Date.now() / 1000 - COUNTING_S
-  const open = rows.findIndex(row => row.request_id === '' && row.created_time > countingFrom)
+  const now = Date.now() / 1000
+  const open = rows.findIndex(
+    ({ request_id: requestId, created_time: time }) =>
+      requestId === '' && time > now - COUNTING_S && time <= now + MAX_SKEW_S,
+  )
   const complete = open < 0 ? rows : rows.slice(0, open)
   return complete.map(row => ({
     position: row.id,

@@ -3,9 +3,12 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { LOG_TYPE } from '../../src/domain/log.ts'
+import { EMPTY_LOG } from '../../src/store/usage/logs.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { type LineReceiver, startLineReceiver } from '../support/line-receiver.ts'
 import {
+  lookInto,
   newDirectory,
   newGround,
   type Server,
@@ -106,6 +109,27 @@ for (const engine of oneEngine('postgres'))
           ids.toSorted((a, b) => a - b),
         )
       }
+    })
+
+    it('go on after a row of several rejected requests that a clock that was ahead has dated', async () => {
+      const { id } = await lookInto(ground, ({ db }) =>
+        db
+          .insertInto('logs')
+          .values({
+            ...EMPTY_LOG,
+            ...{
+              created_time: Math.floor(Date.now() / 1000) + 86_400,
+              type: LOG_TYPE.error,
+              user_id: 1,
+              requests: 3,
+            },
+          })
+          .returning('id')
+          .executeTakeFirstOrThrow(),
+      )
+      const later = await chatWith(server, key)(model)
+      await until('the later row', () => shipped('/usage').find(line => line.request_id === later), 10_000)
+      assert.equal(shipped('/usage').filter(line => line.id === id)[0]?.requests, 3)
     })
 
     it('begin with those that are written after the first start with the setting', async () => {
