@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { type PriceInput, readPrice } from '../../src/domain/price.ts'
 import { readExpression } from '../../src/manage/import/new-api/expression.ts'
 import { tryPrices } from '../../src/manage/import/new-api/price-trial.ts'
 import { readRatios } from '../../src/manage/import/new-api/ratios.ts'
@@ -150,6 +151,13 @@ describe('a price expression of new-api', () => {
     assert.deepEqual(readExpression('3 * p + c'), { input: 3, output: 1 })
   })
 
+  it('with products of factors is a price of six decimals', () => {
+    const price = readExpression(
+      'p * 0.1 * 3 + c * 0.15 * 1.1 + cr * 0.0000004 + cr * 0.0000004',
+    ) as PriceInput
+    assert.deepEqual(price, { input: 0.3, output: 0.165, cached_input: 0.000001 })
+    assert.ok('price' in readPrice(price))
+  })
   it('with conditions about the length is a price with tiers', () => {
     assert.deepEqual(
       readExpression('len <= 200000 ? tier("a", p * 1.25 + c * 10) : tier("b", p * 2.5 + c * 15)'),

@@ -21,6 +21,8 @@ type Rates = { [name in (typeof RATES)[keyof typeof RATES]]?: number }
 /** Rates for inputs of more than `over` tokens, up to the next tier. */
 type Tier = { readonly over: number; readonly rates: Rates }
 
+/** Prices take six decimals; products of factors have more. */
+const DECIMALS = 6
 const MAX_LENGTH = 4_000
 const MAX_TIERS = 20
 const TOKEN = /\s*(?:(\d+(?:\.\d+)?)|([a-z_]\w*)|"([^"\\]*)"|(<=|>=|[<>?:()+*,]))/giy
@@ -126,13 +128,16 @@ function createReader(tokens: readonly string[]) {
   return whole
 }
 
+const rounded = (rates: Rates): Rates =>
+  Object.fromEntries(Object.entries(rates).map(([name, usd]) => [name, Number(usd.toFixed(DECIMALS))]))
+
 /** The price of an expression; undefined if it cannot be carried over. */
 export function readExpression(text: string): PriceInput | undefined {
   try {
     const [base, ...others] = createReader(tokensOf(text))
     if (!base) return undefined
     // A kind of token that the expression does not count is free.
-    const complete = (rates: Rates) => ({ input: 0, output: 0, ...rates })
+    const complete = (rates: Rates) => ({ input: 0, output: 0, ...rounded(rates) })
     return {
       ...complete(base.rates),
       ...(others.length > 0 && {
