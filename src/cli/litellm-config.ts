@@ -5,6 +5,7 @@ import { CommandError } from './command.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
 const MAX_FILES = 50
+const MAX_KEY_LENGTH = 16 * 1024
 const MAX_DEPTH = 100
 const VARIABLE = /^os\.environ\/(.+)$/
 /** Settings of this gateway, such as its master secret, are no keys of providers: a file must not send them to one. */
@@ -42,6 +43,32 @@ function merge(first: JsonObject, second: JsonObject): JsonObject {
   return merged
 }
 
+/** The text of a service account's file. Any other file is not read as a key: its text would be sent to a provider. */
+function readServiceAccount(value: unknown, readText: Deps['readText']): string | undefined {
+  if (typeof value !== 'string' || !/^[^{]+\.json$/.test(value.trim())) return undefined
+  try {
+    const text = readText(value.trim())
+    const parsed: unknown = text.length > MAX_KEY_LENGTH ? undefined : JSON.parse(text)
+    return isObject(parsed) && typeof parsed.private_key === 'string' ? text : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** `vertex_credentials` may be the path of a file. A file that cannot be read stays as it is written. */
+function resolveServiceAccounts(config: JsonObject, readText: Deps['readText']): JsonObject {
+  if (!Array.isArray(config.model_list)) return config
+  const list = config.model_list.map((entry: unknown) => {
+    const params = isObject(entry) ? entry.litellm_params : undefined
+    if (!isObject(entry) || !isObject(params)) return entry
+    const account = readServiceAccount(params.vertex_credentials, readText)
+    return account === undefined
+      ? entry
+      : { ...entry, litellm_params: { ...params, vertex_credentials: account } }
+  })
+  return { ...config, model_list: list }
+}
+
 /** Reads LiteLLM's configuration with the files that it includes, and the variables of this environment. */
 export async function readLiteLlmConfig(path: string, { variable, readText }: Deps): Promise<JsonObject> {
   const { parse } = await import('yaml')
@@ -74,5 +101,6 @@ export async function readLiteLlmConfig(path: string, { variable, readText }: De
     )
   }
 
-  return resolveVariables(read(resolve(path)), variable) as JsonObject
+  const config = resolveVariables(read(resolve(path)), variable) as JsonObject
+  return resolveServiceAccounts(config, readText)
 }

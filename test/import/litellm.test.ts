@@ -361,6 +361,39 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.equal((await chat(KEYS.alice, 'chat')).status, 200)
   })
 
+  it('reads the service accounts that vertex_credentials names, and no other file', async () => {
+    const folder = newDirectory()
+    const account = JSON.stringify({ type: 'service_account', project_id: 'p', private_key: 'a-private-key' })
+    writeFileSync(join(folder, 'account.json'), account)
+    writeFileSync(join(folder, 'other.json'), '{"secret":"a-secret-of-another-file"}')
+    const entry = (name: string, file: string) =>
+      `  - model_name: ${name}\n    litellm_params: {model: vertex_ai/gemini-${name}, vertex_credentials: ${join(folder, file)}, vertex_location: ${name}}\n`
+    const path = join(folder, 'config.yaml')
+    writeFileSync(
+      path,
+      `model_list:\n${entry('one', 'account.json')}${entry('two', 'other.json')}${entry('three', 'missing.json')}`,
+    )
+    const { code, stdout, stderr } = await runHere(
+      ['import', 'litellm', '--config', path, '--name', 'vertex', '--json'],
+      { env: settingsOf(ground) },
+    )
+    assert.equal(code, 0, stderr)
+    assert.doesNotMatch(stdout, /a-private-key|a-secret-of/)
+    const { items } = (await server.api('GET', '/api/channel/?type=41')).body.data
+    assert.deepEqual(
+      items.map(({ models }: { models: string[] }) => models),
+      [['one']],
+    )
+    assert.equal((await server.api('POST', `/api/channel/${items[0].id}/key`)).body.data.key, account)
+    const notes = (JSON.parse(stdout) as ImportReport).notes.map(({ message }) => message)
+    for (const file of ['other.json', 'missing.json'])
+      assert.ok(
+        notes.some(note =>
+          note.includes(`${file} with its key cannot be read, or is no file of a service account`),
+        ),
+      )
+  })
+
   it('names the line of a file that is no YAML, without its text', async () => {
     const broken = join(newDirectory(), 'broken.yaml')
     writeFileSync(broken, 'model_list:\n  - {api_key: secret-in-yaml\n')

@@ -101,6 +101,15 @@ function keyOf({ type, params }: Deployment): string {
   return text('api_key')
 }
 
+/** Why the key of a channel is not known here; undefined if it is. The key may be a reference that was not resolved. */
+function missingKeyOf(type: number, key: string): string | undefined {
+  if (UNRESOLVED.test(key))
+    return `the environment variable ${lineOf(key.replace(UNRESOLVED, ''), 60)} with its key is not set`
+  if (type === TYPES.VERTEX && /^[^{]+\.json$/.test(key))
+    return `the file ${lineOf(key, 300)} with its key cannot be read, or is no file of a service account`
+  return undefined
+}
+
 /** A channel of the common format if the address is not the vendor's own. */
 function typeWithUrl({ type, params }: Deployment): { type: number; url: string } {
   const url = (textOf(params.api_base) || textOf(params.base_url)).trim()
@@ -188,13 +197,12 @@ export function readConfigChannels(
     const repeat = (ids.get(identity) ?? 0) + 1
     ids.set(identity, repeat)
     const mapping = Object.fromEntries([...models].filter(([from, to]) => from !== to))
-    const variable = UNRESOLVED.test(key) ? key.replace(UNRESOLVED, '') : undefined
-    if (variable !== undefined)
-      notes.note('channel', label, `the environment variable ${lineOf(variable, 60)} with its key is not set`)
+    const missing = missingKeyOf(type, key)
+    if (missing !== undefined) notes.note('channel', label, missing)
     return {
       sourceId: repeat === 1 ? identity : `${identity} ${repeat}`,
       identityWithoutKey,
-      isKeyUnknown: variable !== undefined,
+      isKeyUnknown: missing !== undefined,
       anchor: '',
       label,
       type,
@@ -206,7 +214,7 @@ export function readConfigChannels(
         tag: 'litellm',
       },
       keys:
-        key === '' || variable !== undefined
+        key === '' || missing !== undefined
           ? []
           : [{ key, status: CHANNEL_STATUS.enabled, reason: '', disabledTime: 0 }],
       isMulti: false,
