@@ -27,6 +27,8 @@ const KEYS = {
   pattern: 'sk-pattern-key-of-a-team-1234',
   limitedUser: 'sk-key-of-a-limited-user-123',
   grouped: 'sk-key-of-an-access-group-12',
+  management: 'sk-key-for-management-only',
+  routes: 'sk-key-for-some-routes-1234',
   zero: 'sk-key-with-a-limit-of-zero-1',
   zeroBudget: 'sk-key-with-a-budget-of-zero',
   master: 'sk-master-1234567890',
@@ -112,8 +114,18 @@ const CONTENT = {
       models: [],
       budget_id: 'b2',
     },
+    {
+      ...{ token: sha256(KEYS.management), key_name: 'sk-...only', key_alias: 'manager' },
+      allowed_routes: ['management_routes'],
+    },
+    {
+      ...{ token: sha256(KEYS.routes), key_name: 'sk-...1234', key_alias: 'routes' },
+      ...{ allowed_routes: ['/v1/chat/completions'], model_max_budget: { chat: { budget_limit: 1 } } },
+      metadata: { model_rpm_limit: { chat: 3 } },
+    },
     { token: 'not a hash', key_name: 'sk-...' },
   ],
+  LiteLLM_EndUserTable: [{ user_id: 'customer', blocked: true }],
   LiteLLM_ProxyModelTable: [
     { model_id: 'm1', model_name: 'from-console', litellm_params: { api_key: 'encrypted' } },
   ],
@@ -181,6 +193,11 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.match(notes, /model "from-console": is stored encrypted/)
     assert.match(notes, /its hash is not a SHA-256/)
     assert.match(notes, /key "grouped": allows the access group "beta"/)
+    assert.match(notes, /table LiteLLM_EndUserTable: has rows that are not carried over: customers/)
+    assert.match(notes, /key "manager": may call no model there; it becomes disabled/)
+    assert.match(notes, /key "routes": may use only some routes there \(\/v1\/chat\/completions\)/)
+    assert.match(notes, /key "routes": its budgets of single models are not carried over/)
+    assert.match(notes, /key "routes": its rate limits of single models are not carried over/)
     assert.match(notes, /key "zero": its rpm_limit is 0.*becomes disabled/)
     assert.match(notes, /key "zero budget": its tpm_limit is 0.*becomes disabled/)
     assert.deepEqual([...(await users()).keys()], ['root'])
@@ -213,7 +230,7 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.equal((await chat(KEYS.alice, 'chat-two')).body.error.code, 'model_not_allowed')
     assert.equal((await chat(KEYS.none, 'gpt-4')).status, 200)
     assert.equal((await chat(KEYS.master, 'chat-two')).status, 200)
-    for (const key of [KEYS.blocked, KEYS.zero, KEYS.zeroBudget])
+    for (const key of [KEYS.blocked, KEYS.zero, KEYS.zeroBudget, KEYS.management])
       assert.equal((await chat(key, 'chat')).status, 401)
     // The budget of the team is spent.
     assert.equal((await chat(KEYS.team, 'chat-two')).body.error.code, 'insufficient_quota')

@@ -26,7 +26,11 @@ create table "LiteLLM_VerificationToken" (
   "max_parallel_requests" integer, "metadata" jsonb default '{}', "blocked" boolean, "tpm_limit" bigint,
   "rpm_limit" bigint, "max_budget" double precision, "budget_duration" text, "budget_reset_at" timestamp(3),
   "allowed_cache_controls" text[] default array[]::text[], "budget_id" text,
-  "created_at" timestamp(3) default current_timestamp);
+  "created_at" timestamp(3) default current_timestamp, "allowed_routes" text[] default array[]::text[],
+  "model_max_budget" jsonb default '{}');
+create table "LiteLLM_EndUserTable" (
+  "user_id" text primary key, "alias" text, "spend" double precision not null default 0, "budget_id" text,
+  "blocked" boolean not null default false);
 create table "LiteLLM_ProxyModelTable" (
   "model_id" text primary key, "model_name" text not null, "litellm_params" jsonb not null, "model_info" jsonb,
   "created_at" timestamp(3) default current_timestamp);

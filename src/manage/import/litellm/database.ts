@@ -6,6 +6,7 @@ import type { Amount, SourceToken, SourceUser } from '../inventory.ts'
 import type { ImportNotes } from '../notes.ts'
 import { pagesOf, type SourceDatabase } from '../source/database.ts'
 import { boundedOf, flagOf, lineOf, MAX_TIME, quoted, type SourceRow, textOf, wholeOf } from '../values.ts'
+import { mayCallModels, noteTables, RESTRICTING_COLUMNS } from './unsupported.ts'
 
 /** Users, teams and keys of LiteLLM's database. Of a key only its SHA-256 is stored. */
 
@@ -69,6 +70,7 @@ const KEY_TABLE = {
     'max_parallel_requests',
     'created_at',
     'aliases',
+    ...RESTRICTING_COLUMNS,
   ],
 }
 
@@ -297,7 +299,7 @@ export function createLiteLlmDatabase(database: SourceDatabase, notes: ImportNot
       ownerId: teamId !== '' ? `team ${teamId}` : userId !== '' ? `user ${userId}` : OWNER,
       key: { sha256, hint: hint.replace('...', '…') || 'sk-…' },
       name: alias || `key ${sha256.slice(0, 8)}`,
-      isEnabled: isUsable(row, warn, budget),
+      isEnabled: isUsable(row, warn, budget) && mayCallModels(row, warn),
       createdTime: secondsOf(row.created_at),
       expiredTime: isAbsent(row.expires) ? NEVER : secondsOf(row.expires),
       models: modelsOf(row, teamId === '' ? people.get(userId) : teams.get(teamId), models, warn),
@@ -323,5 +325,10 @@ export function createLiteLlmDatabase(database: SourceDatabase, notes: ImportNot
         )
   }
 
-  return { users, tokens, noteModels, newOwner: newUser }
+  async function noteUnsupported(): Promise<void> {
+    await noteModels()
+    await noteTables(database, notes)
+  }
+
+  return { users, tokens, noteUnsupported, newOwner: newUser }
 }

@@ -105,7 +105,7 @@ export async function openLiteLlm({ config, database, digest, now, notes }: Opti
           'have no passwords that can be carried over; set one for those who sign in',
         )
       noteSettings(config, notes)
-      await stored?.noteModels()
+      await stored?.noteUnsupported()
     },
   }
 }
