@@ -86,7 +86,13 @@ export function describeFailure(thrown: unknown): { code: number; message: strin
     return { code: EXIT.failed, message: `the database in SLUICE_DATA cannot be used: ${message}` }
   const fault = addressFault(error, { port: 'PORT', host: 'HOST' })
   if (fault) return { code: EXIT.config, message: fault.message }
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOSPC')
+  if (
+    name === 'LockFileError' ||
+    code === 'EACCES' ||
+    code === 'EPERM' ||
+    code === 'EROFS' ||
+    code === 'ENOSPC'
+  )
     return { code: EXIT.config, message: `SLUICE_DATA cannot be used: ${message}` }
   return { code: EXIT.failed, message: (error as Error).stack ?? String(error) }
 }

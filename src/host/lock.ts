@@ -12,12 +12,28 @@ export class DirectoryInUseError extends Error {
   }
 }
 
+/** The file cannot be opened, for example because a start as another user has created it. */
+export class LockFileError extends Error {
+  constructor(path: string, cause: Error) {
+    super(`${path} cannot be opened (${cause.message}): check its owner and permissions`, { cause })
+    this.name = 'LockFileError'
+  }
+}
+
+function openLockFile(path: string, waitMs: number) {
+  try {
+    return openDatabase(path, { readOnly: false, timeoutMs: waitMs })
+  } catch (error) {
+    throw new LockFileError(path, error as Error)
+  }
+}
+
 /**
  * Locks a file for this process until it is released or the process ends. The lock is SQLite's, on an otherwise empty
  * database: the system drops it even on kill -9, so no lock is ever stale.
  */
 export function lockFile(path: string, waitMs: number): { release(): void } {
-  const db = openDatabase(path, { readOnly: false, timeoutMs: waitMs })
+  const db = openLockFile(path, waitMs)
   try {
     db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {

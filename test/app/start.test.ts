@@ -7,6 +7,7 @@ import {
   constants,
   createReadStream,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -359,6 +360,22 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', ()
     // If the system cannot create directories, Node's recursive mkdir never returns.
     if (process.platform === 'linux')
       assertSettingRefused(await run(['start', '--data', '/proc/sluice/data']), 'SLUICE_DATA')
+  })
+
+  it('SLUICE_DATA is named with the lock file that cannot be opened', async () => {
+    const ground = await newGround('sqlite')
+    const env = settingsOf(ground)
+    await (await startServer(ground)).stop()
+    const nodes = join(ground.dataDir, 'nodes')
+    const lock = join(nodes, readdirSync(nodes)[0] as string, 'lock')
+    rmSync(lock)
+    mkdirSync(lock)
+    const { code, stderr } = await run(['start'], { env })
+    assert.equal(code, 78, stderr)
+    assert.match(
+      stderr,
+      /^sluice: SLUICE_DATA cannot be used: [^\n]+\/lock cannot be opened [^\n]+owner[^\n]+\n$/,
+    )
   })
 
   it('SLUICE_DATA is named if its database is damaged, by every command', async () => {
