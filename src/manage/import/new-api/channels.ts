@@ -46,6 +46,7 @@ export const CHANNEL_COLUMNS = [
 ] as const
 
 const MAX_RANK = 1_000_000_000
+const MAX_REMARK = 255
 const CUSTOM = 8
 const VERTEX = 41
 const BEDROCK = 33
@@ -204,6 +205,8 @@ export function readChannel(row: SourceRow, { variant, notes }: ChannelReading):
   const status = boundedOf(row.status, 0, 9, CHANNEL_STATUS.disabled)
   const statusReason = lineOf(objectOf(row.other_info)?.status_reason, 500)
   const organization = textOf(row.open_ai_organization).trim()
+  const statusMapping = objectOf(row.status_code_mapping)
+  if (statusMapping === undefined) warn('its status_code_mapping is left out: it is no valid JSON object')
   return {
     sourceId: textOf(row.id),
     anchor: timeOf(row.created_time) === 0 ? '' : String(timeOf(row.created_time)),
@@ -223,11 +226,11 @@ export function readChannel(row: SourceRow, { variant, notes }: ChannelReading):
       test_model: lineOf(row.test_model, 255),
       param_override: essentialObject(row, 'param_override', unsupported),
       header_override: essentialObject(row, 'header_override', unsupported),
-      status_code_mapping: objectOf(row.status_code_mapping),
+      status_code_mapping: statusMapping,
       setting,
       openai_organization: organization,
       other: parts.other,
-      remark: textOf(row.remark).slice(0, 255),
+      remark: [...textOf(row.remark)].slice(0, MAX_REMARK).join(''),
     },
     keys: keysOf(parts.key, info),
     isMulti: info.is_multi_key === true,

@@ -209,6 +209,12 @@ export async function openNewApi({ database, variant, now, notes }: Options): Pr
       return prices
     },
     async *logs(after, since) {
+      if (!(await database.columnsOf('logs')).has('id'))
+        notes.note(
+          'source',
+          'table logs',
+          'does not exist in this database, so no usage rows are imported; LOG_SQL_DSN may name another one there',
+        )
       const range = {
         table: 'logs',
         key: 'id',
