@@ -25,7 +25,7 @@ export function refuseAlias(
 }
 
 /** The number of aliases from `name` on; undefined for a loop. */
-function chainLength(targets: ReadonlyMap<string, string>, name: string): number | undefined {
+export function chainLength(targets: ReadonlyMap<string, string>, name: string): number | undefined {
   const visited = new Set<string>()
   let at: string | undefined = name
   while (at !== undefined && targets.has(at)) {

@@ -147,6 +147,26 @@ for (const engine of oneEngine('sqlite')) {
       assert.match(routes.text, /"main"/)
     })
 
+    it('applies aliases in an order without a loop, if together they have none', async () => {
+      const targets = async () => {
+        const aliases: { name: string; target: string }[] = await items('/api/alias/?page_size=100')
+        return Object.fromEntries(aliases.map(({ name, target }) => [name, target]))
+      }
+      const chain = (...aliases: readonly (readonly [string, string])[]) =>
+        apply({ version: 1, aliases: aliases.map(([name, target]) => ({ name, target })) })
+      await chain(['first', 'gpt-4o'], ['second', 'first'], ['third', 'second'])
+      await chain(['first', 'second'], ['second', 'third'], ['third', 'gpt-4o'])
+      const { first, second, third } = await targets()
+      assert.deepEqual([first, second, third], ['second', 'third', 'gpt-4o'])
+      await assert.rejects(chain(['third', 'first'], ['second', 'third']), /would form a loop/)
+      for (const name of ['first', 'second', 'third']) {
+        const { id } = (await items('/api/alias/?page_size=100')).find(
+          (alias: { name: string }) => alias.name === name,
+        )
+        await gateway.api('DELETE', `/api/alias/${id}`)
+      }
+    })
+
     it('shows what was changed by another way, and changes it back', async () => {
       const document = { version: 1, aliases: [{ name: 'drifting', target: 'gpt-4o' }] }
       await apply(document)

@@ -208,6 +208,8 @@ export function createConfigApply(deps: ConfigDeps) {
       const ownedByName = new Map(ownedRows.map(row => [row.name, row]))
       const keyed = ownItems.map(item => ({ ...item, key: kind.keyOf(item.item) }))
       refuseRepeats(keyed)
+      const rankOf = await kind.ranks?.(keyed.map(({ item }) => item))
+      if (rankOf) keyed.sort((a, b) => rankOf(a.item) - rankOf(b.item))
 
       for (const { at, item: raw, key } of keyed) {
         const mark = notes.length

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type AlertKind, alertKind } from '../../domain/alert.ts'
+import { chainLength } from '../../domain/alias.ts'
 import { readKeys } from '../../domain/channel-key.ts'
 import type { NewSecret } from '../../domain/config-change.ts'
 import { invalid, invalidField, Refusal } from '../../domain/errors.ts'
@@ -9,6 +10,7 @@ import { type PriceInput, priceFields, readPrice } from '../../domain/price.ts'
 import { isSettingKey, parseSetting, SETTINGS } from '../../domain/setting.ts'
 import { fold } from '../../domain/text.ts'
 import type { Trx } from '../../store/engine/store.ts'
+import { aliasTargets } from '../../store/records/aliases.ts'
 import { listSealedKeys } from '../../store/records/channel-keys.ts'
 import { findPriceInForce } from '../../store/records/prices.ts'
 import { findUserByName } from '../../store/records/users.ts'
@@ -24,6 +26,8 @@ export type FileKind = {
   readonly kind: Exclude<ConfigKind, 'user_limits' | 'token_limits'>
   /** The name that an item is matched by, unique within its kind. */
   keyOf(fields: JsonObject): string
+  /** The rank by which these items are applied, the lowest first; absent: in the order of the file. */
+  ranks?(items: readonly JsonObject[]): Promise<(item: JsonObject) => number>
   /** The item with ids instead of names. */
   resolve?(item: JsonObject): Promise<JsonObject>
   /** Returns the target of the new object. */
@@ -158,6 +162,13 @@ const userIds = async (trx: Trx) =>
 const createAliasKind = ({ trx, call }: KindDeps): FileKind => ({
   kind: 'alias',
   keyOf: ({ name }) => textOf(name).trim(),
+  // From the end of each chain of the result: a former target must not seem to form a loop with a new one.
+  async ranks(items) {
+    const targets = new Map(await aliasTargets(trx))
+    for (const { name, target } of items)
+      if (target != null) targets.set(textOf(name).trim(), textOf(target).trim())
+    return ({ name }) => chainLength(targets, textOf(name).trim()) ?? targets.size + 1
+  },
   async resolve(item) {
     if (!Array.isArray(item.channels)) return without(item, 'channels')
     if (item.channel_ids != null) throw invalidField('channels', 'cannot be combined with channel_ids')
