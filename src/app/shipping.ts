@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { MAX_SKEW_S } from '../domain/clock-skew.ts'
 import type { Network } from '../http/network.ts'
 import { presentAuditRecord } from '../manage/server/audit.ts'
 import { presentRow } from '../manage/usage/log-view.ts'
@@ -21,8 +22,6 @@ const POST_TIMEOUT_MS = 30_000
 const CLOSE_TIMEOUT_MS = 5_000
 /** A row that stands for several rejected requests may be counted up for a minute. */
 const COUNTING_S = 120
-/** A row that is further ahead was dated by a clock that has been corrected since, so it is final. */
-const MAX_SKEW_S = 600
 
 function deliveryTo(target: ShipTarget, { config: { shipHeaders: headers }, network }: ShippingDeps) {
   if ('file' in target) return createFileDelivery(target.file)
@@ -45,6 +44,7 @@ const readUsage: ReadRecords = async (store, after, wait) => {
   const upTo = await completeUsageId(store, after, wait)
   const rows = upTo === undefined ? [] : await readLogsBetween(store.db, { after, upTo, limit: BATCH_ROWS })
   const now = Date.now() / 1000
+  // A row further ahead than clocks differ is final.
   const open = rows.findIndex(
     ({ request_id: requestId, created_time: time }) =>
       requestId === '' && time > now - COUNTING_S && time <= now + MAX_SKEW_S,

@@ -1,11 +1,12 @@
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { MAX_KEY_LENGTH } from '../domain/channel-key.ts'
+import { isKeyFile } from '../domain/import.ts'
 import { isObject, type JsonObject } from '../domain/json-object.ts'
 import { CommandError } from './command.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
 const MAX_FILES = 50
-const MAX_KEY_LENGTH = 16 * 1024
 const MAX_DEPTH = 100
 const VARIABLE = /^os\.environ\/(.+)$/
 /** Settings of this gateway, such as its master secret, are no keys of providers: a file must not send them to one. */
@@ -45,10 +46,12 @@ function merge(first: JsonObject, second: JsonObject): JsonObject {
 
 /** The text of a service account's file. Any other file is not read as a key: its text would be sent to a provider. */
 function readServiceAccount(value: unknown, readText: Deps['readText']): string | undefined {
-  if (typeof value !== 'string' || !/^[^{]+\.json$/.test(value.trim())) return undefined
+  const path = typeof value === 'string' ? value.trim() : ''
+  if (!isKeyFile(path)) return undefined
   try {
-    const text = readText(value.trim())
-    const parsed: unknown = text.length > MAX_KEY_LENGTH ? undefined : JSON.parse(text)
+    if (statSync(path).size > MAX_KEY_LENGTH) return undefined
+    const text = readText(path)
+    const parsed: unknown = JSON.parse(text)
     return isObject(parsed) && typeof parsed.private_key === 'string' ? text : undefined
   } catch {
     return undefined

@@ -5,7 +5,7 @@ import { hasControlExceptLineBreaks } from './text.ts'
 export const KEY_STATUS = { enabled: 1, disabled: 2, disabledByGateway: 3 } as const
 
 export const MAX_KEYS = 1_000
-const MAX_KEY_LENGTH = 16_384
+export const MAX_KEY_LENGTH = 16_384
 
 /** Keys are sent in headers, or are JSON that the gateway reads. */
 const ASCII = /^[\t\n\r\x20-\x7e]*$/

@@ -60,3 +60,6 @@ export type ImportRequest = (GatewayRequest | LiteLlmRequest | PriceRequest) & {
   /** Usage rows of so many days. */
   readonly logDays?: number
 }
+
+/** Whether LiteLLM's key of a Vertex channel is the path of a file, and not the JSON of a service account. */
+export const isKeyFile = (key: string): boolean => /^[^{]+\.json$/.test(key)

@@ -115,15 +115,15 @@ function sizeOfValue(media: MutableCounts, value: unknown, isMedia: boolean): nu
 function listSize(media: MutableCounts, list: readonly unknown[], isMedia: boolean): number {
   let bytes = LIST_FRAME_BYTES + list.length
   for (const value of list) {
-    if (isObject(value)) {
-      // A document may be a list of images.
-      const kind = isMedia ? kindOf(value) : untypedKind(value)
-      if (kind !== undefined && (!isMedia || kind === 'images')) media[kind] += 1
-    }
+    const kind = isObject(value) ? (isMedia ? kindInDocument(value) : untypedKind(value)) : undefined
+    if (kind !== undefined) media[kind] += 1
     bytes += sizeOfValue(media, value, isMedia)
   }
   return bytes
 }
+
+/** A document may be a list of images. */
+const kindInDocument = (part: JsonObject) => (kindOf(part) === 'images' ? 'images' : undefined)
 
 /** vLLM accepts parts without a type: `{"image_url": "https://…"}`. */
 function untypedKind({ type, image_url, audio_url, video_url }: JsonObject): keyof MediaCounts | undefined {

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import { inputBound, type PromptSize, sizeOf } from '../metering/prompt-size.ts'
 import { addedTokens, type ChatFacts, readReasoningBudget } from './chat-request.ts'
 import { DECISIVE, spellingsOf } from './field-names.ts'
-import { type RequestedTools, requestedTools } from './provider-tools.ts'
+import { type RequestedTools, requestedTools, type Turns } from './provider-tools.ts'
 import {
   type RequestAddress,
   type RequestFields,
@@ -13,7 +13,7 @@ import {
 /** Where a format has the fields that routing and billing need. */
 type FactNames = {
   /** The list of messages. */
-  readonly turns: string
+  readonly turns: Turns
   /** It may also be a single text. */
   readonly isTextTaken?: boolean
   /** The minimum output limit; absent: 1. */
@@ -153,7 +153,6 @@ function countDeclared({ tools }: JsonObject): number {
 
 const LIMITS = spellingsOf(DECISIVE.outputLimit)
 const CHOICES = spellingsOf(['n', 'best_of', 'candidate_count', 'num_return_sequences', 'n_cmpl'])
-const TURNS = ['messages', 'input', 'contents']
 
 /** Upper bounds for any answer to a body, in any format. */
 export type Bounds = {
@@ -166,19 +165,19 @@ export type Bounds = {
  * The bounds of a body that an administrator's override may have changed. Limits are at the top level or in a nested
  * object; the largest one counts.
  */
-export function boundsOf(body: JsonObject): Bounds {
+export function boundsOf(body: JsonObject, turns: Turns): Bounds {
   const places = [body, ...Object.values(body).filter(isObject)]
   const numbers = (names: readonly string[]) =>
     places.flatMap(place => names.map(name => member(place, name)).filter(isCount))
   const limits = numbers(LIMITS)
   const choices = Math.max(1, ...numbers(CHOICES))
-  const turns = TURNS.map(name => body[name]).find(Array.isArray)
-  const tools = Array.isArray(body.tools) ? body.tools.length : 0
+  const { [turns]: conversation, tools } = body
+  const lengthOf = (list: unknown, otherwise: number) => (Array.isArray(list) ? list.length : otherwise)
   const size: PromptSize = sizeOf(body)
   return {
-    inputTokens: inputBound(size) + addedTokens(turns?.length ?? 1, tools),
+    inputTokens: inputBound(size) + addedTokens(lengthOf(conversation, 1), lengthOf(tools, 0)),
     outputTokens: maximum => (limits.length > 0 ? Math.max(...limits) : (maximum ?? 0)) * choices,
-    tools: requestedTools(body),
+    tools: requestedTools(body, turns),
   }
 }
 

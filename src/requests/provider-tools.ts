@@ -136,20 +136,11 @@ const MEMBERS: Readonly<Record<string, MemberRule>> = {
 
 const DATE = /_20\d\d_?\d\d_?\d\d$/
 
-/** The member with the conversation, which differs between the formats. A body may have members of other formats too. */
+/** The member with the conversation, by which formats of tools differ. A body may have the members of other formats too. */
 export type Turns = 'messages' | 'input' | 'contents'
 
-const turnsIn = (body: JsonObject): Turns =>
-  Object.hasOwn(body, 'messages')
-    ? 'messages'
-    : Object.hasOwn(body, 'contents')
-      ? 'contents'
-      : Object.hasOwn(body, 'input')
-        ? 'input'
-        : 'messages'
-
-/** The tools that a body asks the provider to run. Without `turns`, its members tell its format. */
-export function requestedTools(body: JsonObject, turns: Turns = turnsIn(body)): RequestedTools {
+/** The tools that a body asks the provider to run. */
+export function requestedTools(body: JsonObject, turns: Turns): RequestedTools {
   let list: RequestedTool[] | undefined
   const add = (tool: RequestedTool | undefined) => {
     if (tool === undefined) return

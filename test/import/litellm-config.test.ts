@@ -98,6 +98,7 @@ describe('the weights of deployments of LiteLLM', () => {
   it('keep their proportions if they are fractions', () => {
     assert.deepEqual(weightsOf([0.9, '0.1', 2, 0.0001]), [900, 100, 2000, 1])
   })
+
   it('stay as they are if they are whole numbers', () => {
     assert.deepEqual(weightsOf([9, '1', null, -1, 'x']), [9, 1, 0, 0, 0])
   })

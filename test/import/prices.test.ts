@@ -158,6 +158,7 @@ describe('a price expression of new-api', () => {
     assert.deepEqual(price, { input: 0.3, output: 0.165, cached_input: 0.000001 })
     assert.ok('price' in readPrice(price))
   })
+
   it('with conditions about the length is a price with tiers', () => {
     assert.deepEqual(
       readExpression('len <= 200000 ? tier("a", p * 1.25 + c * 10) : tier("b", p * 2.5 + c * 15)'),

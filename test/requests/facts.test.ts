@@ -57,8 +57,8 @@ describe('the upper bounds of a changed body', () => {
       { options: { num_predict: 9 } },
       { n: 3, max_tokens: 3 },
     ])
-      assert.equal(boundsOf(body).outputTokens(1_000), 9, JSON.stringify(body))
-    assert.equal(boundsOf({ messages: [] }).outputTokens(1_000), 1_000)
-    assert.equal(boundsOf({ max_tokens: -5 }).outputTokens(1_000), 1_000)
+      assert.equal(boundsOf(body, 'messages').outputTokens(1_000), 9, JSON.stringify(body))
+    assert.equal(boundsOf({ messages: [] }, 'messages').outputTokens(1_000), 1_000)
+    assert.equal(boundsOf({ max_tokens: -5 }, 'messages').outputTokens(1_000), 1_000)
   })
 })

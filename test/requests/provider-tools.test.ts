@@ -7,8 +7,10 @@ import { editedBody, toolEdits } from '../../src/requests/tool-edits.ts'
 const chat = { model: 'm', messages: [] }
 const input = { model: 'm', input: 'hi' }
 const contents = { contents: [] }
-const chargesOf = (body: Readonly<Record<string, unknown>>) =>
-  requestedTools(body).list.map(({ field, charge }) => [field, charge])
+type Body = Readonly<Record<string, unknown>>
+const toolsOf = (body: Body) =>
+  requestedTools(body, (['input', 'contents'] as const).find(name => name in body) ?? 'messages')
+const chargesOf = (body: Body) => toolsOf(body).list.map(({ field, charge }) => [field, charge])
 
 describe('the tools that a request makes its provider run', () => {
   it('are recognized by their types, with and without a date', () => {
@@ -66,7 +68,7 @@ describe('the tools that a request makes its provider run', () => {
       connectors: [{ id: 'web-search' }],
     }
     for (const [name, value] of Object.entries(asked))
-      assert.equal(requestedTools({ ...chat, [name]: value }).list[0]?.field, name)
+      assert.equal(toolsOf({ ...chat, [name]: value }).list[0]?.field, name)
     assert.deepEqual(chargesOf({ ...chat, search_parameters: { mode: 'off' } }), [])
     assert.deepEqual(
       chargesOf({ ...chat, plugins: [{ id: 'web' }, { id: 'response-healing' }, { id: 'x' }] }),
@@ -103,23 +105,18 @@ describe('the tools that a request makes its provider run', () => {
   })
 
   it('include their search type if a price may depend on it', () => {
-    const kindOf = (web_search_options: object) =>
-      requestedTools({ ...chat, web_search_options }).list[0]?.search
+    const kindOf = (web_search_options: object) => toolsOf({ ...chat, web_search_options }).list[0]?.search
     assert.equal(kindOf({}), undefined)
     assert.equal(kindOf({ search_context_size: 'low' }), undefined)
     assert.equal(kindOf({ search_context_size: 'high' }), 'high')
     assert.equal(kindOf({ search_type: 'auto' }), 'pro')
     assert.equal(kindOf({ search_type: 'pro', search_context_size: 'medium' }), 'pro-medium')
-    assert.equal(
-      requestedTools({ ...input, tools: [{ type: 'web_search_preview' }] }).list[0]?.search,
-      'preview',
-    )
+    assert.equal(toolsOf({ ...input, tools: [{ type: 'web_search_preview' }] }).list[0]?.search, 'preview')
   })
 })
 
 describe('the possible usage of such tools', () => {
-  const boundsOf = (body: Readonly<Record<string, unknown>>, prompt = 1_000) =>
-    toolBounds(requestedTools(body), prompt, () => true)
+  const boundsOf = (body: Body, prompt = 1_000) => toolBounds(toolsOf(body), prompt, () => true)
   const search = { type: 'web_search_20250305', name: 'web_search' }
 
   it('is the calls that the request allows, each with its result, and the prompt read again after each', () => {
@@ -148,7 +145,7 @@ describe('the possible usage of such tools', () => {
   })
 
   it('is only the prompt if no tool is sent', () => {
-    const tools = requestedTools({ ...chat, tools: [search] })
+    const tools = toolsOf({ ...chat, tools: [search] })
     assert.deepEqual(
       toolBounds(tools, 1_000, () => false),
       { units: {}, inputTokens: 1_000 },
@@ -170,8 +167,8 @@ describe('the possible usage of such tools', () => {
 })
 
 describe('a body after tools without a price are removed', () => {
-  const edited = (body: Readonly<Record<string, unknown>>, kept: readonly string[] = []) => {
-    const edits = toolEdits(body, requestedTools(body), {
+  const edited = (body: Body, kept: readonly string[] = []) => {
+    const edits = toolEdits(body, toolsOf(body), {
       isSent: ({ charge }) => kept.includes(String(charge)),
       takesMaxCalls: true,
     })

@@ -10,6 +10,7 @@ import { readCohereUsage } from './usage.ts'
 /** Cohere's chat, version 2. */
 export const cohere = {
   name: FORMAT,
+  turns: 'messages',
   encodeRequest,
   decodeAnswer,
   createStreamDecoder,

@@ -11,6 +11,7 @@ import { usageIn } from './usage.ts'
 /** Google's generateContent, of AI Studio and of Vertex. */
 export const gemini = {
   name: FORMAT,
+  turns: 'contents',
   contentType: 'text/event-stream',
   decodeRequest,
   encodeRequest,
@@ -26,6 +27,7 @@ export const gemini = {
 /** The same for clients that stream without `alt=sse`. It has a separate name, since no upstream uses it. */
 export const geminiList = {
   name: 'gemini-list',
+  turns: 'contents',
   contentType: 'application/json',
   decodeRequest,
   encodeAnswer,

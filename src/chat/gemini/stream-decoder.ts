@@ -11,7 +11,7 @@ import { decodeGrounding } from './grounding.ts'
 import { decodeLogprobs } from './logprobs.ts'
 import { createPartialArgs, type PartialArgs } from './partial-args.ts'
 import { blockedStop, decodeStop, FAILED } from './stop.ts'
-import { type GeminiCalls, toolCallsIn, usageIn } from './usage.ts'
+import { type GeminiCalls, tokensIn, toolCallsIn } from './usage.ts'
 
 /** The current text part. Its text is buffered, because citations refer to it by byte offset and arrive at the end. */
 type OpenText = { readonly part: number; readonly chunks: string[] }
@@ -66,8 +66,8 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     for (const candidate of candidates) readCandidate(candidate, emit)
     if (candidates.length === 0 && blocked !== undefined) stateOf(0, emit).stop ??= blocked
     countCalls(chunk, emit)
-    const usage = usageIn(chunk)
-    if (usage !== undefined) emit({ type: 'usage', usage: { ...usage, ...calls } })
+    const tokens = tokensIn(chunk)
+    if (tokens !== undefined) emit({ type: 'usage', usage: { ...tokens, ...calls } })
   }
 
   /** The event that names the sources reports all searches, each event its own code; every event reports usage. */

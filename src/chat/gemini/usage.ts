@@ -8,6 +8,12 @@ import { geminiGeneration } from '../../models/generation.ts'
  * thinking. Undefined: no prompt count is reported.
  */
 export function usageIn(answer: unknown): Usage | undefined {
+  const tokens = tokensIn(answer)
+  return tokens && { ...tokens, ...toolCallsIn(answer) }
+}
+
+/** The same without calls of tools, for events, whose calls are added up. */
+export function tokensIn(answer: unknown): Usage | undefined {
   const metadata = member(answer, 'usageMetadata')
   const prompt = count(metadata, 'promptTokenCount')
   if (prompt === undefined) return undefined
@@ -16,7 +22,6 @@ export function usageIn(answer: unknown): Usage | undefined {
     ...EMPTY,
     ...splitPrompt(metadata, prompt, forTools),
     ...splitAnswer(metadata, prompt + forTools),
-    ...toolCallsIn(answer),
     calls: 1,
   }
 }

@@ -1,7 +1,6 @@
 import type { ChatRequest, Message, Part } from './hub.ts'
+import { isImage } from './media.ts'
 import type { Warnings } from './warnings.ts'
-
-const isImage = (part: Part): boolean => part.type === 'media' && part.kind === 'image'
 
 const hasImage = ({ role, content }: Message): boolean => role === 'assistant' && content.some(isImage)
 

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../domain/json-value.ts'
 import type { Usage } from '../../domain/usage.ts'
 import type { Warning } from '../../domain/warning.ts'
 import type { UsageOptions } from '../../metering/openai-usage.ts'
+import type { Turns } from '../../requests/provider-tools.ts'
 import type { RequestAddress, RequestFault } from '../../requests/request-fields.ts'
 import type { Stage } from '../../wire/stage.ts'
 import type { ChatDialect } from './dialect.ts'
@@ -75,6 +76,7 @@ export type StreamDecoder = Stage<Buffer, ChatEvent> & {
 /** A format of upstreams: the gateway encodes requests and decodes answers. */
 export type Outbound = {
   readonly name: string
+  readonly turns: Turns
   encodeRequest(request: ChatRequest, options?: EncodeOptions): EncodedRequest
   /** Decodes a parsed body with a success status. Some vendors send errors with such a status. */
   decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer | { readonly error: ChatError }
@@ -91,6 +93,7 @@ export type Outbound = {
 /** A format of clients: the gateway decodes requests and encodes answers. */
 export type Inbound = {
   readonly name: string
+  readonly turns: Turns
   readonly contentType: string
   decodeRequest(body: unknown, address?: RequestAddress): DecodedRequest
   encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonObject

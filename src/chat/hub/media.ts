@@ -1,5 +1,5 @@
 import { pictureTypeOf } from '../../wire/picture-type.ts'
-import type { MediaPart, MediaSource } from './hub.ts'
+import type { MediaPart, MediaSource, Part } from './hub.ts'
 
 /** Base64 may be broken into lines; the first line break occurs within this length. */
 const FIRST_LINE = 1_024
@@ -45,6 +45,8 @@ export function urlOf(source: MediaSource, mediaType: string | undefined): strin
   if ('data' in source) return dataUrl(mediaType ?? 'application/octet-stream', source.data)
   return undefined
 }
+
+export const isImage = (part: Part): part is MediaPart => part.type === 'media' && part.kind === 'image'
 
 /** Media for clients whose answers are text only: an image becomes Markdown. */
 export function mediaText({ kind, source, mediaType, transcript }: MediaPart): string {

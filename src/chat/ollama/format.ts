@@ -9,6 +9,7 @@ import { readOllamaUsage } from './usage.ts'
 /** Ollama's own chat API: streams are lines of JSON. */
 export const ollama = {
   name: FORMAT,
+  turns: 'messages',
   encodeRequest,
   decodeAnswer,
   createStreamDecoder,

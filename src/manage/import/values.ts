@@ -62,6 +62,9 @@ export const namesOf = (value: unknown): string[] => [
   ),
 ]
 
+/** A rate of a price, which takes six decimals. */
+export const rateOf = (usd: number): number => Number(usd.toFixed(6))
+
 /** One line without control characters, at most `max` code points. */
 export function lineOf(value: unknown, max: number): string {
   const line = textOf(value)

@@ -10,7 +10,7 @@ import type { FormatName } from '../../providers/index.ts'
 import type { ChatFacts } from '../../requests/chat-request.ts'
 import { createFactsReader, readContentFacts } from '../../requests/facts.ts'
 import type { NameRules } from '../../requests/field-rules.ts'
-import type { RequestedTools, Turns } from '../../requests/provider-tools.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
 import type { RequestAddress, RequestReading } from '../../requests/request-fields.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { type ErrorFormat, errorFormatOf } from '../answer/error-format.ts'
@@ -27,8 +27,6 @@ import { chatFormat, type NativeFormat } from './translate.ts'
 
 type ClientFormat = {
   readonly format: Inbound
-  /** The member with the conversation. */
-  readonly turns: Turns
   readonly facts: (parsed: unknown, address?: RequestAddress) => RequestReading<ChatFacts>
   readonly errorFormat: ErrorFormat
   /** The spelling of its member names; absent: snake case. */
@@ -45,7 +43,6 @@ type ClientFormat = {
  */
 function chatOperation({
   format,
-  turns,
   facts: readFacts,
   errorFormat,
   names = 'snake',
@@ -64,7 +61,7 @@ function chatOperation({
     unsentMember?.check(unsentValue)
     const facts = mustRead(readFacts(parsed, address))
     const serviceRequests = serviceRequestsIn(parsed)
-    const tools = toolsIn(parsed, turns)
+    const tools = toolsIn(parsed, format.turns)
     const source = {
       format,
       formatOf,
@@ -163,10 +160,9 @@ const refuseThread = (thread: unknown) => {
 
 const MESSAGES: ClientFormat = {
   format: anthropic,
-  turns: 'messages',
   removedMember: { name: 'thread', check: refuseThread },
   // A limit of 0 only fills the vendor's prompt cache.
-  facts: createFactsReader({ turns: 'messages', leastLimit: 0 }),
+  facts: createFactsReader({ turns: anthropic.turns, leastLimit: 0 }),
   errorFormat: errorFormatOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
     keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
@@ -178,9 +174,8 @@ const NOT_STORED = 'is not supported: the gateway stores nothing'
 
 const RESPONSES: ClientFormat = {
   format: responsesFormat,
-  turns: 'input',
   facts: createFactsReader({
-    turns: 'input',
+    turns: responsesFormat.turns,
     isTextTaken: true,
     refused: {
       previous_response_id: `${NOT_STORED}, so send the whole conversation as input`,
@@ -199,7 +194,6 @@ const generateContent = (address: RequestAddress, isEvents: boolean) => {
   const format = isEvents || !address.stream ? gemini : geminiList
   return chatOperation({
     format,
-    turns: 'contents',
     facts: readContentFacts,
     errorFormat: errorFormatOf(format, format === geminiList ? { streamType: format.contentType } : {}),
     names: 'either',

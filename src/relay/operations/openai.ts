@@ -142,7 +142,7 @@ export const chat = {
     const facts = mustRead(readChatRequest(parsed))
     const hasAnswers = (parsed.messages as readonly unknown[]).length > 1
     const serviceRequests = serviceRequestsIn(parsed)
-    const tools = toolsIn(parsed, 'messages')
+    const tools = toolsIn(parsed, openaiChat.turns)
     const source = {
       format: openaiChat,
       formatOf,
@@ -171,7 +171,7 @@ export const completions = {
   read(parsed, bytes, _readContext, members): Work {
     const facts = mustRead(readCompletionRequest(parsed))
     const serviceRequests = serviceRequestsIn(parsed)
-    const tools = toolsIn(parsed, 'messages')
+    const tools = toolsIn(parsed, openaiChat.turns)
     const native = new TextGeneration(facts, parsed, { bytes, members, serviceRequests, tools })
     const priceConditions = priceConditionsOf(serviceRequests, searchKindOf(tools))
     return {

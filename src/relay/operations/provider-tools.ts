@@ -81,7 +81,7 @@ export function overrideTools(channel: RelayChannel): readonly RequestedTool[] {
   const existing = overriding.get(channel)
   if (existing !== undefined) return existing
   const { tools: _, ...members } = channel.override.members
-  const { list } = requestedTools(members)
+  const { list } = requestedTools(members, 'messages')
   overriding.set(channel, list)
   return list
 }

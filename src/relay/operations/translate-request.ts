@@ -5,7 +5,7 @@ import { type FittedNames, fittedNames, withFittedNames } from '../../chat/hub/t
 import { outboundOf } from '../../chat/index.ts'
 import type { When } from '../../domain/price.ts'
 import { type LostContent, warningsHeader } from '../../domain/warning.ts'
-import type { RequestedTools, Turns } from '../../requests/provider-tools.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
 import { searchKindOf, type ToolTerms, withPaidTools } from './provider-tools.ts'
 import type { RequestBody } from './request-reader.ts'
 import { omittedServices, priceConditionsOf, serviceRequestsIn } from './services.ts'
@@ -45,9 +45,6 @@ export type TranslatedRequest = {
   readonly requestEcho: ChatRequest
 }
 
-/** The formats whose conversation is not in `messages`. */
-const TURNS: Readonly<Record<string, Turns>> = { responses: 'input', gemini: 'contents' }
-
 function isAnswerTranslated(request: ChatRequest, { answers, format }: TranslationTarget): boolean {
   if (answers !== 'if-tools-differ') return answers === 'translated'
   return request.isFirstForm === true || fittedNames(request, format) !== undefined
@@ -70,9 +67,7 @@ export function translateRequest(
   )
   const serviceRequests = serviceRequestsIn(body)
   const omitted = omittedServices(serviceRequests, target.granted)
-  const paid = target.hasTools
-    ? withPaidTools(body, TURNS[target.format] ?? 'messages', target.toolTerms)
-    : undefined
+  const paid = target.hasTools ? withPaidTools(body, upstream.turns, target.toolTerms) : undefined
   const sentRequests = serviceRequests.filter(({ name }) => !(omitted && name in omitted.edits))
   const services = target.hasServiceRequests
     ? (priceConditionsOf(sentRequests, paid && searchKindOf(paid.tools)) ?? {})

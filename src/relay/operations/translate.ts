@@ -157,7 +157,8 @@ export function createTranslation(
     channel: RelayChannel,
   ): ChannelRequest {
     const { names, requestEcho, isAnswerTranslated, ...body } = translated
-    if (!isAnswerTranslated) return { ...body, boundsOf, ...native.readers(channel) }
+    const boundsOfBody = (parsed: RequestBody) => boundsOf(parsed, upstream.turns)
+    if (!isAnswerTranslated) return { ...body, boundsOf: boundsOfBody, ...native.readers(channel) }
     const translation = {
       upstreamFormat: upstream.name,
       clientFormat: client.name,
@@ -167,7 +168,7 @@ export function createTranslation(
     }
     return {
       ...body,
-      boundsOf,
+      boundsOf: boundsOfBody,
       readBuffered: answer =>
         onThread(answer.body)?.translateAnswer(answer.body, translation) ??
         translateAnswer(answer.body, translation, idsAndClock),

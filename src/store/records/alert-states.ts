@@ -1,3 +1,4 @@
+import { MAX_SKEW_S } from '../../domain/clock-skew.ts'
 import { nonEmptyIds } from '../engine/page.ts'
 import type { AlertStateRow } from '../engine/schema.ts'
 import type { Db, Engine, Trx } from '../engine/store.ts'
@@ -73,9 +74,6 @@ export async function keepStatesOf(db: Db, ruleIds: readonly number[]): Promise<
   if ((await stale.executeTakeFirst()) === undefined) return
   await db.deleteFrom('alert_states').where('rule_id', 'not in', current).execute()
 }
-
-/** How far the clocks of two machines may differ. */
-const MAX_SKEW_S = 600
 
 /** Takes or extends a lease. False if another machine has it. */
 export async function takeLease(

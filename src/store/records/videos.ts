@@ -1,4 +1,5 @@
 import { type ExpressionBuilder, sql } from 'kysely'
+import { MAX_SKEW_S } from '../../domain/clock-skew.ts'
 import { IDEMPOTENCY_LIFETIME_S } from '../../domain/idempotency.ts'
 import type { VideoStatus } from '../../domain/video.ts'
 import { boundedCount, type Page, type Paging, pageOf } from '../engine/page.ts'
@@ -132,11 +133,8 @@ type DueVideosQuery = {
   readonly inProgress: readonly string[]
 }
 
-/**
- * Polls are planned, and jobs are leased, two minutes ahead at most, and the clocks of machines may differ. A time further ahead
- * was written before a clock was set back.
- */
-const MAX_AHEAD_MS = 20 * 60_000
+/** Polls are planned, and jobs are leased, two minutes ahead at most. */
+const MAX_AHEAD_MS = 120_000 + MAX_SKEW_S * 1000
 
 const isOver =
   (column: 'next_poll_ms' | 'polled_ms' | 'lease_until_ms', byMs: number, nowMs: number) =>

@@ -10,6 +10,7 @@ import { readBedrockUsage } from './usage.ts'
 /** Converse and ConverseStream of Amazon Bedrock: one format for the models of many makers. */
 export const bedrock = {
   name: FORMAT,
+  turns: 'messages',
   encodeRequest,
   decodeAnswer,
   createStreamDecoder,

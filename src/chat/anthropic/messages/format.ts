@@ -12,6 +12,7 @@ import { readAnthropicUsage } from './usage.ts'
 /** Anthropic's Messages API, which several other hosts support too. */
 export const anthropic = {
   name: FORMAT,
+  turns: 'messages',
   contentType: 'text/event-stream',
   decodeRequest,
   encodeRequest,

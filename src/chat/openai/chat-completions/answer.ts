@@ -13,7 +13,7 @@ import type {
   TextPart,
   ToolCallPart,
 } from '../../hub/hub.ts'
-import { parseDataUrl, urlOf } from '../../hub/media.ts'
+import { isImage, parseDataUrl, urlOf } from '../../hub/media.ts'
 import { modelOfAnswer } from '../../hub/model-name.ts'
 import {
   decodeAnnotation,
@@ -185,7 +185,6 @@ function encodeCalls(calls: readonly ToolCallPart[], isFirstForm: boolean): Json
   return { function_call: { name: first.name, arguments: first.arguments } }
 }
 
-const isImage = (part: Part): part is MediaPart => part.type === 'media' && part.kind === 'image'
 const isAudio = (part: Part): part is MediaPart => part.type === 'media' && part.kind === 'audio'
 
 export function encodeImage({ source, mediaType }: MediaPart): readonly JsonObject[] {

@@ -12,6 +12,7 @@ import { createStreamEncoder } from './stream-encoder.ts'
 /** Chat completions of OpenAI and of most other hosts. */
 export const openaiChat = {
   name: FORMAT,
+  turns: 'messages',
   contentType: 'text/event-stream',
   decodeRequest,
   encodeRequest,

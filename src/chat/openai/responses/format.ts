@@ -14,6 +14,7 @@ import { usageIn } from './usage.ts'
 /** OpenAI's Responses API, without the features that need stored answers. */
 export const responses = {
   name: FORMAT,
+  turns: 'input',
   contentType: 'text/event-stream',
   decodeRequest,
   encodeRequest,

@@ -1,4 +1,5 @@
 import { CHANNEL_STATUS, TIMEOUTS } from '../../../domain/channel.ts'
+import { isKeyFile } from '../../../domain/import.ts'
 import { isObject, type JsonObject } from '../../../domain/json-object.ts'
 import type { PriceInput } from '../../../domain/price.ts'
 import type { Digest } from '../../../identity/credentials.ts'
@@ -105,7 +106,7 @@ function keyOf({ type, params }: Deployment): string {
 function missingKeyOf(type: number, key: string): string | undefined {
   if (UNRESOLVED.test(key))
     return `the environment variable ${lineOf(key.replace(UNRESOLVED, ''), 60)} with its key is not set`
-  if (type === TYPES.VERTEX && /^[^{]+\.json$/.test(key))
+  if (type === TYPES.VERTEX && isKeyFile(key))
     return `the file ${lineOf(key, 300)} with its key cannot be read, or is no file of a service account`
   return undefined
 }

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../domain/json-object.ts'
 import type { PriceInput } from '../../../domain/price.ts'
 import type { TokenRate, UnitRate } from '../../../domain/rate.ts'
+import { rateOf } from '../values.ts'
 
 /** The costs that an entry of LiteLLM's `model_list` states, in USD per token or unit, as a price. */
 
@@ -26,11 +27,12 @@ const UNIT_COSTS: Readonly<Record<string, UnitRate>> = {
 }
 const ABOVE = /^(.+)_above_(\d{1,6})k_tokens$/
 
-/** Prices take six decimals per million tokens, and twelve per unit. */
-const TOKEN_DIGITS = 6
+/** Prices of units take twelve decimals. */
 const UNIT_DIGITS = 12
 
 type Rates = { [name in TokenRate | UnitRate]?: number }
+
+const isSecond = (name: string): boolean => (SECOND_COSTS as readonly string[]).includes(name)
 
 export const isCost = (name: string): boolean => /(^|_)cost(_|$)/.test(name)
 
@@ -39,7 +41,7 @@ const usdOf = (value: unknown): number | undefined => {
   return typeof number === 'number' && Number.isFinite(number) && number >= 0 ? number : undefined
 }
 
-const perMillion = (usd: number) => Number((usd * 1_000_000).toFixed(TOKEN_DIGITS))
+const perMillion = (usd: number) => rateOf(usd * 1_000_000)
 const perUnit = (usd: number) => Number(usd.toFixed(UNIT_DIGITS))
 
 /** Costs by name, without those that are no number. `litellm_params` wins over `model_info`. */
@@ -63,34 +65,33 @@ type StatedPrice = {
 export function readStatedPrice(params: JsonObject, info: JsonObject): StatedPrice {
   const costs = statedCosts(params, info)
   const rates: Rates = {}
-  const tiers = new Map<number, Rates>()
-  const omitted: string[] = []
-  const units: [string, UnitRate, number][] = []
+  /** Costs that need costs of tokens beside them, and those that exclude them. */
+  const above: (readonly [name: string, over: number, rates: Rates])[] = []
+  const units: (readonly [name: string, rates: Rates])[] = []
+  const unknown: string[] = []
   for (const [name, usd] of costs) {
     const [, base = name, thousands] = ABOVE.exec(name) ?? []
     const rate = Object.hasOwn(TOKEN_COSTS, base) ? TOKEN_COSTS[base] : undefined
     const unit = Object.hasOwn(UNIT_COSTS, name) ? UNIT_COSTS[name] : undefined
-    if (rate && thousands !== undefined) {
-      const over = Number(thousands) * 1000
-      tiers.set(over, { ...tiers.get(over), [rate]: perMillion(usd) })
-    } else if (rate) Object.assign(rates, { [rate]: perMillion(usd) })
-    else if (unit) units.push([name, unit, usd])
-    else if (!(SECOND_COSTS as readonly string[]).includes(name) && usd > 0) omitted.push(name)
+    if (rate && thousands === undefined) rates[rate] = perMillion(usd)
+    else if (rate) above.push([name, Number(thousands) * 1000, { [rate]: perMillion(usd) }])
+    else if (unit) units.push([name, { [unit]: perUnit(usd) }])
+    else if (!isSecond(name)) unknown.push(name)
   }
   const hasTokens = Object.keys(rates).length > 0
-  for (const [name, unit, usd] of units)
-    if (!hasTokens) Object.assign(rates, { [unit]: perUnit(usd) })
-    else if (usd > 0) omitted.push(name)
-  const second = SECOND_COSTS.map(name => costs.get(name)).find(usd => usd !== undefined)
-  if (second !== undefined) rates.per_second = perUnit(second)
-  if (!hasTokens && tiers.size > 0)
-    omitted.push(...[...costs.keys()].filter(name => ABOVE.test(name) && (costs.get(name) ?? 0) > 0))
-  const price = {
-    ...rates,
-    ...(hasTokens &&
-      tiers.size > 0 && {
-        tiers: [...tiers].sort(([a], [b]) => a - b).map(([over, tier]) => ({ input_over: over, ...tier })),
-      }),
+  const perSecond = SECOND_COSTS.map(name => costs.get(name)).find(usd => usd !== undefined)
+  if (perSecond !== undefined) rates.per_second = perUnit(perSecond)
+  if (!hasTokens) Object.assign(rates, ...units.map(([, unitRates]) => unitRates))
+  const omitted = [...unknown, ...(hasTokens ? units : above).map(([name]) => name)]
+  const tiers = hasTokens ? tiersOf(above) : []
+  return {
+    price: Object.keys(rates).length > 0 ? { ...rates, ...(tiers.length > 0 && { tiers }) } : undefined,
+    omitted: omitted.filter(name => costs.get(name) !== 0),
   }
-  return { price: Object.keys(rates).length > 0 ? price : undefined, omitted: [...new Set(omitted)] }
+}
+
+function tiersOf(above: readonly (readonly [name: string, over: number, rates: Rates])[]) {
+  const tiers = new Map<number, Rates>()
+  for (const [, over, rates] of above) tiers.set(over, { ...tiers.get(over), ...rates })
+  return [...tiers].sort(([a], [b]) => a - b).map(([over, rates]) => ({ input_over: over, ...rates }))
 }

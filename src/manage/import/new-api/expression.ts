@@ -1,4 +1,5 @@
 import type { PriceInput, RateInput } from '../../../domain/price.ts'
+import { rateOf } from '../values.ts'
 
 /**
  * Reads the price expressions of new-api (`len <= 200000 ? tier("a", p * 3 + c * 15) : tier("b", p * 6 + c * 22.5)`), which
@@ -21,8 +22,6 @@ type Rates = { [name in (typeof RATES)[keyof typeof RATES]]?: number }
 /** Rates for inputs of more than `over` tokens, up to the next tier. */
 type Tier = { readonly over: number; readonly rates: Rates }
 
-/** Prices take six decimals; products of factors have more. */
-const DECIMALS = 6
 const MAX_LENGTH = 4_000
 const MAX_TIERS = 20
 const TOKEN = /\s*(?:(\d+(?:\.\d+)?)|([a-z_]\w*)|"([^"\\]*)"|(<=|>=|[<>?:()+*,]))/giy
@@ -128,8 +127,9 @@ function createReader(tokens: readonly string[]) {
   return whole
 }
 
+/** Products of factors have more decimals than a price takes. */
 const rounded = (rates: Rates): Rates =>
-  Object.fromEntries(Object.entries(rates).map(([name, usd]) => [name, Number(usd.toFixed(DECIMALS))]))
+  Object.fromEntries(Object.entries(rates).map(([name, usd]) => [name, rateOf(usd)]))
 
 /** The price of an expression; undefined if it cannot be carried over. */
 export function readExpression(text: string): PriceInput | undefined {

@@ -2,7 +2,7 @@ import { isObject } from '../../../domain/json-object.ts'
 import type { PriceInput } from '../../../domain/price.ts'
 import type { SourcePrice } from '../inventory.ts'
 import type { ImportNotes } from '../notes.ts'
-import { objectOf, quoted, textOf } from '../values.ts'
+import { objectOf, quoted, rateOf, textOf } from '../values.ts'
 import { readExpression } from './expression.ts'
 
 /**
@@ -117,9 +117,6 @@ type RatioReading = {
   readonly notes: Pick<ImportNotes, 'note'>
 }
 
-/** Prices take six decimals. */
-const rounded = (usd: number) => Number(usd.toFixed(6))
-
 export function readRatios({ options, variant, served, unitsPerUsd, notes }: RatioReading): SourcePrice[] {
   const warn = (model: string, message: string) => notes.note('price', `price of ${quoted(model)}`, message)
 
@@ -156,7 +153,7 @@ export function readRatios({ options, variant, served, unitsPerUsd, notes }: Rat
 
   function fromRatio(ratio: number, name: string): PriceInput {
     const input = (ratio * 1_000_000) / unitsPerUsd
-    const usd = (factor: number) => rounded(input * factor)
+    const usd = (factor: number) => rateOf(input * factor)
     const output = usd(completionRatio(name))
     if (variant === 'one-api') return { input: usd(1), output }
     const write = find('CreateCacheRatio', name) ?? CREATE_CACHE_DEFAULT

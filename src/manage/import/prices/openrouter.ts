@@ -3,7 +3,7 @@ import type { PriceInput } from '../../../domain/price.ts'
 import type { SourcePrice } from '../inventory.ts'
 import type { ImportNotes } from '../notes.ts'
 import { SourceError } from '../source/database.ts'
-import { quoted, textOf } from '../values.ts'
+import { quoted, rateOf, textOf } from '../values.ts'
 
 /** Prices of OpenRouter's list of models, in USD per token or per call. */
 
@@ -19,7 +19,7 @@ function readUsd(value: unknown): number | null | undefined {
   return Number.isFinite(usd) && usd >= 0 ? usd : null
 }
 
-const perMillion = (usd: number) => Number((usd * MILLION).toFixed(6))
+const perMillion = (usd: number) => rateOf(usd * MILLION)
 
 /** The price of an entry, or the reason why it has none. */
 function priceOf(
