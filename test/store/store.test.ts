@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import type { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { readConfig } from '../../src/app/config.ts'
@@ -587,6 +589,13 @@ describe('the SQLite store', () => {
 
   const pragma = async ({ db }: Store, name: string) =>
     Object.values((await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(db)).rows[0] ?? {})[0]
+
+  it('reads with the writer’s thread if no file descriptor is free for another thread', async () => {
+    const program = join(import.meta.dirname, '../support/busy-writer.ts')
+    const command = ['-c', 'ulimit -n 200; exec "$0" "$1"', process.execPath, program]
+    const { stdout } = await promisify(execFile)('sh', command)
+    assert.deepEqual(JSON.parse(stdout), { count: 2 })
+  })
 
   it('is opened in separate threads, never on the main thread', () => {
     const sources = globSync('src/**/*.ts').map(file => ({ file, text: readFileSync(file, 'utf8') }))

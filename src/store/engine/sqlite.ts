@@ -139,6 +139,8 @@ function startThread(options: ThreadOptions) {
       busySinceMs !== undefined &&
       performance.now() - busySinceMs > START_MS &&
       (waiting.size > MAX_WAITING || performance.now() - begunMs > LONG_TASK_MS),
+    /** It has answered, so an error is that of its task. */
+    hasStarted: () => busySinceMs !== undefined,
     /** The thread has ended: it ran out of memory, or it was closed. */
     hasEnded: () => failure !== undefined,
     close: () =>
@@ -221,6 +223,17 @@ export function createSqliteDialect({
       return idlest.isBusy() && readerThreads.length < readers ? startReader() : idlest
     }
 
+    async function read(task: ThreadTask): Promise<TaskResult> {
+      const thread = leastBusy()
+      try {
+        return await thread.run(task)
+      } catch (error) {
+        // No thread can be started, for example without a free file descriptor. The writer's thread can read, too.
+        if (thread === writer || thread.hasStarted()) throw error
+        return writer.run(task)
+      }
+    }
+
     /** Restarts a writer that has ended; its open transaction was rolled back with its connection. */
     async function takeTurn(): Promise<() => void> {
       const done = await turn.acquire()
@@ -264,7 +277,7 @@ export function createSqliteDialect({
         async executeQuery<R>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
           const isRead = !release && query.kind === 'SelectQueryNode'
           const task = { sql, parameters, isRead }
-          const { rows, changes } = await (isRead ? leastBusy().run(task) : write(task))
+          const { rows, changes } = await (isRead ? read(task) : write(task))
           return { rows: rows as R[], numAffectedRows: BigInt(changes) }
         },
         async applySettled(batch) {
