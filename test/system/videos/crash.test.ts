@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Simulator, startSimulator } from '../../../simulator/server.ts'
+import { usdText } from '../../../src/domain/money.ts'
+import { type EngineName, oneEngine } from '../../support/gateway.ts'
+import { createDatabase } from '../../support/postgres.ts'
+import { newDirectory, type Server, type ServerOptions, startServer, until } from '../../support/process.ts'
+
+const PROVIDER_KEY = 'a-provider-key-0001'
+
+async function newGround(engine: EngineName, env: Readonly<Record<string, string>>): Promise<ServerOptions> {
+  const dataDir = join(newDirectory(), 'data')
+  const databaseUrl = engine === 'postgres' ? (await createDatabase()).url : undefined
+  return { dataDir, databaseUrl, env: { SLUICE_VIDEO_DOUBT_S: '20', ...env } }
+}
+
+/** A model that the simulator serves, and a token for it. */
+async function furnish({ api }: Server, simulator: Pick<Simulator, 'url'>, model: string): Promise<string> {
+  const channel = { name: model, type: 1, key: PROVIDER_KEY, base_url: simulator.url, models: [model] }
+  const made = [
+    await api('POST', '/api/channel/', { mode: 'single', channel }),
+    await api('POST', '/api/price/', { model, per_call: 0.001 }),
+    await api('POST', '/api/token/', { name: 'app', unlimited_quota: true }),
+  ]
+  for (const { status, text } of made) assert.equal(status, 200, text)
+  return made[2]?.body.data.key
+}
+
+const jobsAt = async ({ url }: Simulator) =>
+  ((await (await fetch(`${url}/sim/videos`)).json()) as { jobs: { prompt: string; looks: number }[] }).jobs
+
+const untilEnded = (server: Server, id: string, token: string) =>
+  until(`the end of ${id}`, async () => {
+    const { body } = await server.api('GET', `/v1/videos/${id}`, undefined, { token })
+    return body.status === 'completed' || body.status === 'failed' ? body : undefined
+  })
+
+for (const engine of oneEngine('postgres')) {
+  describe(`video jobs of a gateway that is killed, on ${engine}`, () => {
+    let server: Server | undefined
+    const simulators: Simulator[] = []
+    after(async () => {
+      await server?.kill()
+      for (const { close } of simulators) await close()
+    })
+
+    async function newSimulator(): Promise<Simulator> {
+      const simulator = await startSimulator()
+      simulators.push(simulator)
+      return simulator
+    }
+
+    it('are charged for the video that is found, and the others of the request stay in suspense', async () => {
+      const jobs: { readonly id: string; readonly [field: string]: unknown }[] = []
+      let submissions = 0
+      const provider = createServer(async (request, response) => {
+        for await (const _chunk of request);
+        response.setHeader('content-type', 'application/json')
+        const job = jobs.find(({ id }) => request.url?.includes(id))
+        if (job) return void response.end(JSON.stringify({ ...job, status: 'completed' }))
+        if (request.method !== 'POST') return void response.end(JSON.stringify({ data: jobs }))
+        submissions += 1
+        // Only the first of the four calls is answered, and creates a job.
+        if (submissions > 1) return
+        const created_at = Math.floor(Date.now() / 1000)
+        const facts = { object: 'video', status: 'queued', model: 'sora-2', prompt: 'four' }
+        jobs.push({ id: 'video_1', ...facts, created_at, seconds: '4', size: '1280x720' })
+        response.end(JSON.stringify(jobs[0]))
+      })
+      provider.listen(0, '127.0.0.1')
+      await once(provider, 'listening')
+      const { port } = provider.address() as AddressInfo
+      const ground = await newGround(engine, {})
+      server = await startServer(ground)
+      const model = 'sora-2'
+      const token = await furnish(server, { url: `http://127.0.0.1:${port}` }, model)
+      // It gets no response: the gateway is killed.
+      const submission = server
+        .api('POST', '/v1/videos', { model, prompt: 'four', n: 4 }, { token })
+        .catch(() => {})
+      await until('the second call', async () => submissions > 1 || undefined)
+      // The response to the first one is in the journal by then.
+      await delay(200)
+      await server.kill()
+      await submission
+      server = await startServer(ground)
+      const { api } = server
+      const charged = await until('the charge', async () => {
+        const { body } = await api('GET', '/api/ledger/suspense?p=1&page_size=10')
+        return body.data?.total === 2 ? body.data.items : undefined
+      })
+      const PRICE = 1_000_000
+      assert.deepEqual(
+        charged.map(({ cost, closed_as }: { cost: string; closed_as: string | null }) => [cost, closed_as]),
+        [
+          [usdText(3 * PRICE), null],
+          [usdText(PRICE), 'charge'],
+        ],
+      )
+      const { body } = await api('GET', '/api/user/self')
+      assert.equal(body.data.used_quota, PRICE / 2_000)
+      provider.closeAllConnections()
+      provider.close()
+      await server.kill()
+      server = undefined
+    })
+
+    it('continue where they were, and a repeated request gets its first response', async () => {
+      const simulator = await newSimulator()
+      const ground = await newGround(engine, {})
+      server = await startServer(ground)
+      const model = 'sim-video-lasts-3000'
+      const token = await furnish(server, simulator, model)
+      const made = await server.api('POST', '/v1/videos', { model, prompt: 'goes on' }, { token })
+      assert.equal(made.status, 200, made.text)
+
+      const hanging = 'sim-video-hang'
+      const other = await furnish(server, simulator, hanging)
+      const named = { token: other, headers: { 'idempotency-key': 'across-the-crash' } }
+      const body = { model: hanging, prompt: 'asked once' }
+      const cut = server.api('POST', '/v1/videos', body, named).catch(() => undefined)
+      await until('the provider to take the job', async () =>
+        (await jobsAt(simulator)).some(({ prompt }) => prompt === 'asked once') ? true : undefined,
+      )
+      await server.kill()
+      await cut
+
+      server = await startServer(ground)
+      assert.equal((await untilEnded(server, made.body.id, token)).status, 'completed')
+      const found = await until('the lost job to be found', async () => {
+        const again = await server?.api('POST', '/v1/videos', body, named)
+        return again?.status === 200 ? again.body : undefined
+      })
+      assert.equal((await untilEnded(server, found.id, other)).status, 'completed')
+      const jobs = await jobsAt(simulator)
+      assert.equal(jobs.filter(({ prompt }) => prompt === 'asked once').length, 1)
+      const listed = await server.api('GET', '/api/video/?page_size=50')
+      assert.deepEqual(
+        listed.body.data.items.map(({ cost }: { cost: string }) => cost),
+        ['0.001', '0.001'],
+      )
+      const suspense = await server.api('GET', '/api/ledger/suspense/?open=true')
+      assert.equal(suspense.body.data.total, 0)
+      assert.equal((await server.stop()).code, 0)
+      server = undefined
+    })
+
+    it('are polled by one of two workers at a time', async () => {
+      const simulator = await newSimulator()
+      const ground = await newGround(engine, { SLUICE_WORKERS: '2' })
+      server = await startServer(ground)
+      const model = 'sim-video-lasts-4000'
+      const token = await furnish(server, simulator, model)
+      const { api } = server
+      const ids: string[] = []
+      for (let index = 0; index < 6; index++) {
+        const reply = await api('POST', '/v1/videos', { model, prompt: `job ${index}` }, { token })
+        assert.equal(reply.status, 200, reply.text)
+        ids.push(reply.body.id)
+      }
+      await delay(4_000)
+      for (const id of ids) assert.equal((await untilEnded(server, id, token)).status, 'completed')
+      const jobs = await jobsAt(simulator)
+      assert.equal(jobs.length, 6)
+      // At most one poll every two seconds by either worker: two uncoordinated workers would send twice as
+      // many.
+      for (const { looks } of jobs) assert.ok(looks <= 5, `looked at ${looks} times`)
+      await server.stop()
+      server = undefined
+    })
+  })
+}
