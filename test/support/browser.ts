@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { countBrowser } from './cpu-times.ts'
+import { countBrowser } from '../runner/cost.ts'
 
 /**
  * Where Chromium may be: CHROMIUM_PATH, or the paths that distributions use. The headless shell is Chromium without its own

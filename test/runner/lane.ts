@@ -3,19 +3,19 @@ import { after, beforeEach, describe } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
 // Imported here so that their hooks belong to the process, and not to the first file that imports them.
-import './support/gateway.ts'
-import { cpuSeconds, recordCost } from './support/cpu-times.ts'
-import { filesOfLane } from './support/lanes.ts'
-import { endProcesses, until } from './support/process.ts'
-import { trackPromises } from './support/promise-tracking.ts'
+import '../support/gateway.ts'
+import { endProcesses, until } from '../support/process.ts'
+import { startCost } from './cost.ts'
+import { filesOfLane } from './lanes.ts'
+import { trackPromises } from './promise-tracking.ts'
 
 /**
  * One of a few processes that share the test files and run them one after another. A process for each file would
  * spend about a second of CPU on loading the program, and would run most of it before it is optimized.
  */
 
-/** Ends a file that hangs. No other file takes nearly as long. */
-const HUNG_MS = 8 * 60_000
+/** Ends a file that hangs. On a slow machine, no other file takes nearly as long. */
+const HUNG_MS = 15 * 60_000
 /** How long a socket or a timer of a file may keep the process alive after the last test. */
 const LINGER_MS = 1_000
 /** Servers are closed a moment after the tests that used them. */
@@ -25,7 +25,7 @@ const openServers = () => process.getActiveResourcesInfo().filter(kind => kind =
 
 /**
  * Without following promises, node:test does not know the test of an uncaught error, and in a lane a rejection that no test handles
- * would fail nothing: see support/promise-tracking.ts.
+ * would fail nothing: see promise-tracking.ts.
  */
 let lastTest = ''
 const rejections: string[] = []
@@ -46,7 +46,7 @@ for (const file of filesOfLane())
         lastTest = fullName
       })
       const opened = openServers()
-      const cpuBefore = cpuSeconds()
+      const recordCost = startCost(file)
       await import(pathToFileURL(resolve(file)).href)
       after(async () => {
         await endProcesses()
@@ -54,7 +54,7 @@ for (const file of filesOfLane())
         await until('closed servers', areClosed, CLOSE_MS).catch(() =>
           console.error(`${file} has left a server open.`),
         )
-        recordCost(file, cpuSeconds() - cpuBefore)
+        recordCost()
         const unhandled = rejections.splice(0)
         if (unhandled.length > 0) throw new Error(`Rejections that no test handled:\n${unhandled.join('\n')}`)
       })

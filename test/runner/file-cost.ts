@@ -4,6 +4,6 @@ import { isMainThread } from 'node:worker_threads'
 // load this too, so it loads nothing for them.
 const file = process.argv[1] ?? ''
 if (isMainThread && file.endsWith('.test.ts')) {
-  const { cpuSeconds, recordCost } = await import('./cpu-times.ts')
-  process.on('exit', () => recordCost(file, cpuSeconds()))
+  const { startCost } = await import('./cost.ts')
+  process.on('exit', startCost(file, 0))
 }

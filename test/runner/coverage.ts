@@ -1,0 +1,13 @@
+import { relative } from 'node:path'
+import type { FileCoverage } from './programs.ts'
+
+/** One line for each room of the product. */
+export function describeCoverage(files: readonly FileCoverage[]): string {
+  const rooms = Map.groupBy(files, ({ path }) => relative('.', path).split('/').slice(0, 2).join('/'))
+  const row = (name: string, group: readonly FileCoverage[]) => {
+    const total = group.reduce((sum, { totalLineCount }) => sum + totalLineCount, 0)
+    const covered = group.reduce((sum, { coveredLineCount }) => sum + coveredLineCount, 0)
+    return `${((100 * covered) / total).toFixed(1).padStart(6)} % of ${String(total).padStart(6)} lines  ${name}`
+  }
+  return [...[...rooms].sort().map(([room, group]) => row(room, group)), row('src', files)].join('\n')
+}
