@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util'
 import { startBusyLoops } from './runner/busy-loops.ts'
-import { reachedFiles } from './runner/changes.ts'
+import { changedFiles, reachOf } from './runner/changes.ts'
 import { passesChecks } from './runner/checks.ts'
 import { describeCosts, readCosts } from './runner/cost.ts'
 import { describeCoverage } from './runner/coverage.ts'
 import { describeSystemSuite, filesOf, hasBrowser, hasFleet, hasOwnProcess } from './runner/files.ts'
-import { prepareLanes } from './runner/lanes.ts'
+import { LANES_VARIABLE, prepareLanes } from './runner/lanes.ts'
 import { recordTimes, slowestFirst } from './runner/order.ts'
 import { prepareRun } from './runner/preparation.ts'
 import { type Outcome, type Phase, runPhase } from './runner/programs.ts'
@@ -42,7 +42,7 @@ const suite = values.campaign ? 'campaign' : values.system ? 'system' : 'test'
 const isNamed = positionals.length > 0
 const isWhole = !isNamed && !values.changed
 const suiteFiles = filesOf(suite)
-const reach = values.changed ? reachedFiles(suiteFiles) : { files: suiteFiles, samplesLaws: false }
+const reach = values.changed ? reachOf(changedFiles(), suiteFiles) : { files: suiteFiles, samplesLaws: false }
 const files = isNamed ? positionals : reach.files
 
 const LANE = 'test/runner/lane.ts'
@@ -87,6 +87,7 @@ async function runPhases(phases: readonly Phase[]): Promise<Outcome> {
 async function runInLanes(all: readonly string[]): Promise<Outcome> {
   const alone = all.filter(hasOwnProcess)
   const lanes = prepareLanes(slowestFirst(all.filter(file => !hasOwnProcess(file))))
+  process.env[LANES_VARIABLE] = lanes.folder
   const programs = [...Array<string>(LANES).fill(LANE), ...slowestFirst(alone)]
   const outcome = await runPhases([{ programs, concurrency: LANES + 1 }])
   const failures = outcome.failures.filter(file => file !== LANE)

@@ -17,7 +17,7 @@ const git = (...args: readonly string[]) =>
     .filter(line => line !== '')
 
 /** Changes of the work tree and of the commits that are not in the upstream branch. */
-function changedFiles(): readonly string[] {
+export function changedFiles(): readonly string[] {
   const [upstream] = git('for-each-ref', '--format=%(upstream:short)', git('symbolic-ref', 'HEAD')[0] ?? '')
   const base = upstream ? git('merge-base', upstream, 'HEAD')[0] : 'HEAD'
   return [...git('diff', '--name-only', base ?? 'HEAD'), ...git('ls-files', '--others', '--exclude-standard')]
@@ -43,8 +43,7 @@ export type Reach = { readonly files: readonly string[]; readonly samplesLaws: b
  * The files among these that a change can reach by the import graph, and those that run after every change. A changed file
  * that is neither a module nor a document can reach everything.
  */
-export function reachedFiles(files: readonly string[]): Reach {
-  const changes = changedFiles()
+export function reachOf(changes: readonly string[], files: readonly string[]): Reach {
   const modules = globSync(MODULES, { exclude: ['**/node_modules/**', 'console/dist*/**'] })
   const isDocument = (file: string) => file.endsWith('.md') || file.startsWith('docs/')
   const isModule = (file: string) => /\.tsx?$/.test(file)

@@ -9,5 +9,7 @@ export function describeCoverage(files: readonly FileCoverage[]): string {
     const covered = group.reduce((sum, { coveredLineCount }) => sum + coveredLineCount, 0)
     return `${((100 * covered) / total).toFixed(1).padStart(6)} % of ${String(total).padStart(6)} lines  ${name}`
   }
-  return [...[...rooms].sort().map(([room, group]) => row(room, group)), row('src', files)].join('\n')
+  const rows = [...rooms].map(([room, group]) => ({ room, line: row(room, group) }))
+  const sorted = rows.toSorted((a, b) => a.room.localeCompare(b.room))
+  return [...sorted.map(({ line }) => line), row('src', files)].join('\n')
 }

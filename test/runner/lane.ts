@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import '../support/gateway.ts'
 import { endProcesses, until } from '../support/process.ts'
 import { startCost } from './cost.ts'
-import { filesOfLane } from './lanes.ts'
+import { filesOfLane, LANES_VARIABLE } from './lanes.ts'
 import { trackPromises } from './promise-tracking.ts'
 
 /**
@@ -39,7 +39,7 @@ process.stdout.on('error', () => process.exit(1))
 
 // A test may wait for a timer that does not keep the process alive, so this one does.
 const alive = setInterval(() => {}, HUNG_MS)
-for (const file of filesOfLane())
+for (const file of filesOfLane(process.env[LANES_VARIABLE] ?? ''))
   await describe(file, { timeout: HUNG_MS }, () =>
     trackPromises(async () => {
       beforeEach(({ fullName }) => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** Names the folder where lanes find the list of the test files, and mark the files they take. */
-const LANES_VARIABLE = 'SLUICE_TEST_LANES'
+export const LANES_VARIABLE = 'SLUICE_TEST_LANES'
 const LIST = 'files.json'
 
 const takenMark = (folder: string, index: number) => join(folder, `${index}.taken`)
@@ -13,13 +13,12 @@ const doneMark = (folder: string, index: number) => join(folder, `${index}.done`
 export function prepareLanes(files: readonly string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-lanes-'))
   writeFileSync(join(folder, LIST), JSON.stringify(files))
-  process.env[LANES_VARIABLE] = folder
   return {
+    folder,
     /** Removes the list. Returns the files that no lane has taken, or that ended with their lane. */
     end(): readonly string[] {
       const unfinished = files.filter((_, index) => !existsSync(doneMark(folder, index)))
       rmSync(folder, { recursive: true })
-      delete process.env[LANES_VARIABLE]
       return unfinished
     },
   }
@@ -37,9 +36,7 @@ function mark(path: string): boolean {
 }
 
 /** The files that this lane takes: each time the next one that no lane has taken. A file is done when the next one is asked for. */
-export function* filesOfLane(): Generator<string> {
-  const folder = process.env[LANES_VARIABLE]
-  if (folder === undefined) return
+export function* filesOfLane(folder: string): Generator<string> {
   const files: readonly string[] = JSON.parse(readFileSync(join(folder, LIST), 'utf8'))
   for (const [index, file] of files.entries()) {
     if (!mark(takenMark(folder, index))) continue
