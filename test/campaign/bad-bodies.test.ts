@@ -10,7 +10,7 @@ import { parseJson } from '../../src/wire/json.ts'
 import { type Body, CONTROL_TEXTS, corrupted, ODD_TEXTS } from '../support/corruption.ts'
 import { type Gateway, oneEngine, ROOT_TOKEN, suiteGateway } from '../support/gateway.ts'
 import { fc } from '../support/properties.ts'
-import { tableDigests } from '../support/tables.ts'
+import { createTableDigests, type TableDigests } from '../support/tables.ts'
 import { type Hit, type Send, type Shot, sendAll, sendInto, sendOverHttp } from '../support/volley.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
@@ -58,7 +58,7 @@ const CHANNEL = {
   param_override: { temperature: 0 },
   header_override: { 'x-header': 'value' },
   status_code_mapping: { '400': '500' },
-  setting: { timeouts: { connect_ms: 1_000 } },
+  setting: { timeouts: { connect_ms: 10_000 } },
   openai_organization: 'org',
   other: '',
   remark: 'a remark',
@@ -412,6 +412,7 @@ for (const engine of oneEngine('postgres')) {
     let http: ReturnType<typeof sendOverHttp>
     let inject: Send
     let things: Awaited<ReturnType<typeof furnish>>
+    let tables: TableDigests
     before(async () => {
       // The first request loads the management API.
       await gateway.api('GET', '/api/status')
@@ -419,8 +420,10 @@ for (const engine of oneEngine('postgres')) {
       inject = sendInto(app)
       http = sendOverHttp(gateway.url)
       things = await furnish(gateway)
+      tables = createTableDigests(gateway)
     })
     after(async () => {
+      tables.close()
       await http.close()
     })
 
@@ -440,14 +443,14 @@ for (const engine of oneEngine('postgres')) {
       it(`is refused by ${route.method} ${route.path} with 400 and the field, and changes nothing`, async () => {
         const { bad, odd } = bodiesFor(name, route, GOOD[name]?.(things) ?? {}, COUNTS.bad)
         assert.equal(bad.length, COUNTS.bad)
-        const untouched = await tableDigests(gateway.db)
+        const untouched = await tables.read()
         await sendAll(
           inject,
           bad,
           body => bodyShot(route, body),
           (hit, body) => assertRefused(hit, shown(body)),
         )
-        assert.deepEqual(await tableDigests(gateway.db), untouched, 'a refused body was written')
+        assert.deepEqual(await tables.read(), untouched, 'a refused body was written')
         const unusual = odd.slice(0, COUNTS.odd)
         if (WAITS_FOR_A_REQUEST.has(name)) await sendInVain(route, unusual)
         else if (!ASKS_A_PROVIDER.has(name)) await sendOdd(name, route, unusual)
@@ -464,12 +467,12 @@ for (const engine of oneEngine('postgres')) {
 
     /** Input that the contract allows may still be refused, and then it changes nothing either. */
     async function sendOdd(name: string, route: Route, bodies: readonly Body[]) {
-      const written = name === 'login' ? withoutAudit : (tables: Record<string, string>) => tables
-      let last = await tableDigests(gateway.db)
+      const written = name === 'login' ? withoutAudit : (digests: Record<string, string>) => digests
+      let last = await tables.read()
       for (const body of bodies) {
         const { status, text } = await inject(bodyShot(route, body))
         assert.ok(status < 500, `${status} ${text} for ${shown(body)}`)
-        const now = await tableDigests(gateway.db)
+        const now = await tables.read()
         if (status >= 400)
           assert.deepEqual(written(now), written(last), `refused but written: ${shown(body)}`)
         last = now
@@ -478,7 +481,7 @@ for (const engine of oneEngine('postgres')) {
 
     /** Input that the contract allows and that is always refused, so that the bodies need not be sent one by one. */
     async function sendInVain(route: Route, bodies: readonly Body[]) {
-      const untouched = await tableDigests(gateway.db)
+      const untouched = await tables.read()
       await sendAll(
         inject,
         bodies,
@@ -486,7 +489,7 @@ for (const engine of oneEngine('postgres')) {
         ({ status, text }, body) =>
           assert.ok(status >= 400 && status < 500, `${status} ${text} for ${shown(body)}`),
       )
-      assert.deepEqual(await tableDigests(gateway.db), untouched, 'a refused body was written')
+      assert.deepEqual(await tables.read(), untouched, 'a refused body was written')
     }
 
     /** Unusual values in each field of the query and in the path, and unusual credentials. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'
-import { before, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import { ROLE } from '../../src/domain/role.ts'
 import { contract } from '../../src/manage/contract/index.ts'
@@ -21,7 +21,8 @@ import {
 } from '../support/cast.ts'
 import { BOTH_VARIABLE } from '../support/engines.ts'
 import { type EngineName, oneEngine, suiteGateway } from '../support/gateway.ts'
-import { tableDigests } from '../support/tables.ts'
+import { createTableDigests, type TableDigests } from '../support/tables.ts'
+import { sendOverHttp } from '../support/volley.ts'
 
 type Verdict = 401 | 403 | 404 | 'passes'
 
@@ -453,8 +454,16 @@ for (const engine of oneEngine('sqlite')) {
     })
     const gateway = suiteGateway({ engine })
     let cast: Cast
+    let tables: TableDigests
+    let http: ReturnType<typeof sendOverHttp>
     before(async () => {
       cast = await assemble(gateway)
+      tables = createTableDigests(gateway)
+      http = sendOverHttp(gateway.url)
+    })
+    after(async () => {
+      tables.close()
+      await http.close()
     })
 
     it('is specified for every route of the contract, and for no other', () => {
@@ -528,14 +537,14 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('responds 405 to another method on a path of the contract, and changes nothing', async () => {
-      const untouched = await tableDigests(gateway.db)
+      const untouched = await tables.read()
       for (const { path } of new Map(routes.map(([, route]) => [route.path, route])).values()) {
         const reply = await gateway.api('PATCH', path.replace(/:\w+/g, '1'), {})
         assert.equal(reply.status, 405, path)
         const methods = routes.flatMap(([, route]) => (route.path === path ? [route.method] : []))
         assert.equal(reply.headers.get('allow'), methods.sort().join(', '))
       }
-      assert.deepEqual(await tableDigests(gateway.db), untouched)
+      assert.deepEqual(await tables.read(), untouched)
     })
 
     it('lists only the caller’s own objects, also for Root', async () => {
@@ -627,14 +636,14 @@ for (const engine of oneEngine('sqlite')) {
       const shared = new Map<string, number>()
       for (const cell of refused)
         if (cell.owner && !shared.has(keyOf(cell))) shared.set(keyOf(cell), await objectOf(rule, cell))
-      const untouched = await tableDigests(gateway.db)
+      const untouched = await tables.read()
       // All at once: they change nothing, and some routes wait a second for a request that may have just ended.
       await Promise.all(
         refused.map(async cell => {
           actual[cell.name] = await ask(route, rule, cell, shared.get(keyOf(cell)) ?? UNKNOWN_ID)
         }),
       )
-      assert.deepEqual(await tableDigests(gateway.db), untouched, 'a refused call changed something')
+      assert.deepEqual(await tables.read(), untouched, 'a refused call changed something')
 
       for (const cell of admitted) actual[cell.name] = await enter(route, rule, cell)
       assert.deepEqual(actual, Object.fromEntries(cells.map(cell => [cell.name, cell.expected])))
@@ -646,9 +655,9 @@ for (const engine of oneEngine('sqlite')) {
       const isPassedOver = cell.owner === "somebody else's" || cell.owner === 'unknown'
       if (!isPassedOver) return ask(route, rule, cell, id)
       // An id in a list that is not the caller's is skipped: the call succeeds and changes nothing.
-      const untouched = await tableDigests(gateway.db)
+      const untouched = await tables.read()
       const verdict = await ask(route, rule, cell, id)
-      assert.deepEqual(await tableDigests(gateway.db), untouched, `${cell.name}: something was changed`)
+      assert.deepEqual(await tables.read(), untouched, `${cell.name}: something was changed`)
       return verdict
     }
 
@@ -659,9 +668,11 @@ for (const engine of oneEngine('sqlite')) {
         rule === 'ends the caller' && cell.expected === 'passes'
           ? await cast.passing(cell.caller as Member)
           : cast.headersOf[cell.caller]
-      const reply = await gateway.api(route.method, `${pathOf(route, params)}${query}`, body, {
-        token: null,
-        headers,
+      const reply = await http.send({
+        method: route.method,
+        path: `${pathOf(route, params)}${query}`,
+        headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+        ...(body !== undefined && { body: Buffer.from(JSON.stringify(body)) }),
       })
       assert.notEqual(reply.status, 500, `${cell.name}: ${reply.text}`)
       if (reply.status === 401 && !route.relayErrors)

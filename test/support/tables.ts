@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { type CompiledQuery, type Kysely, PostgresAdapter, sql } from 'kysely'
 
 // biome-ignore lint/suspicious/noExplicitAny: rows of any table
@@ -123,3 +125,35 @@ export async function tableDigests(db: AnyDb): Promise<Record<string, string>> {
     ]),
   )
 }
+
+/** A value that changes with every write to the store. It may change without one too. */
+type WritePosition = { readonly read: () => Promise<unknown>; readonly close: () => void }
+
+function writePositionOf(db: AnyDb, dataDir: string): WritePosition {
+  if (db.getExecutor().adapter instanceof PostgresAdapter) {
+    // That of the whole server: a write to the database of another test changes it too.
+    const query = sql<{ position: string }>`select pg_current_wal_insert_lsn()::text as position`.compile(db)
+    return { read: async () => (await db.executeQuery(query)).rows[0]?.position, close() {} }
+  }
+  // Its own commits do not change it, so this connection only reads.
+  const connection = new DatabaseSync(join(dataDir, 'sluice.db'), { readOnly: true })
+  const version = connection.prepare('pragma data_version')
+  return { read: async () => version.get()?.data_version, close: () => connection.close() }
+}
+
+/** Digests of the tables of a gateway for many comparisons: the tables are read again only after a write. */
+export function createTableDigests({ db, dataDir }: { readonly db: AnyDb; readonly dataDir: string }) {
+  const position = writePositionOf(db, dataDir)
+  let last: { readonly position: unknown; readonly digests: Record<string, string> } | undefined
+  return {
+    async read(): Promise<Record<string, string>> {
+      // Before the tables: after a write in between, the next call reads them again.
+      const now = await position.read()
+      if (last === undefined || last.position !== now) last = { position: now, digests: await tableDigests(db) }
+      return last.digests
+    },
+    close: position.close,
+  }
+}
+
+export type TableDigests = ReturnType<typeof createTableDigests>
