@@ -149,7 +149,8 @@ export function createTableDigests({ db, dataDir }: { readonly db: AnyDb; readon
     async read(): Promise<Record<string, string>> {
       // Before the tables: after a write in between, the next call reads them again.
       const now = await position.read()
-      if (last === undefined || last.position !== now) last = { position: now, digests: await tableDigests(db) }
+      if (last === undefined || last.position !== now)
+        last = { position: now, digests: await tableDigests(db) }
       return last.digests
     },
     close: position.close,
