@@ -1,69 +1,32 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { before, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
+import { before, describe, it, type TestContext } from 'node:test'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { countTokens } from '../../simulator/tokens.ts'
 import { oneEngine, type Reply } from '../support/gateway.ts'
+import { holdTimers } from '../support/held-timers.ts'
 import { until } from '../support/process.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
-
-const PROMPT = 'How are you today?'
-const PROMPT_TOKENS = countTokens(PROMPT)
-const ask = (model: string, more: Readonly<Record<string, unknown>> = {}) => ({
-  model,
-  messages: [{ role: 'user', content: PROMPT }],
-  ...more,
-})
-const STREAM = { stream: true }
-const timeouts = (given: Readonly<Record<string, number>>) => ({ setting: { timeouts: given } })
-const priceOf = (prompt: number, completion: number) => prompt * INPUT_NANOS + completion * OUTPUT_NANOS
-
-/** The data of every event. */
-const eventsOf = ({ text }: Pick<Reply, 'text'>) =>
-  text
-    .split('\n')
-    .filter(line => line.startsWith('data: '))
-    .map(line => line.slice('data: '.length))
-
-const textOf = (reply: Pick<Reply, 'text'>) =>
-  eventsOf(reply)
-    .filter(event => event.startsWith('{'))
-    .map(event => {
-      try {
-        return JSON.parse(event).choices?.[0]?.delta?.content ?? ''
-      } catch {
-        return ''
-      }
-    })
-    .join('')
-
-function refusedWith(reply: Reply, status: number, code: string | null): void {
-  assert.equal(reply.status, status, reply.text)
-  assert.equal(reply.body.error.code, code)
-  assert.match(reply.headers.get('x-request-id') ?? '', /^req_/)
-  assert.ok(!reply.text.includes(PROVIDER_KEY))
-}
-
-/** A stream that breaks off ends with an error event, and no end marker follows. */
-function brokenWith(reply: Reply, code: string): void {
-  assert.equal(reply.status, 200, reply.text)
-  const events = eventsOf(reply)
-  assert.ok(!events.includes('[DONE]'), reply.text)
-  assert.equal(JSON.parse(events.at(-1) ?? '{}').error?.code, code, reply.text)
-}
+import { fetchPatiently, PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
+import {
+  ask,
+  brokenWith,
+  createQuestion,
+  eventsOf,
+  PROMPT_TOKENS,
+  priceOf,
+  refusedWith,
+  STREAM,
+  textOf,
+  timeouts,
+} from '../support/relay-faults.ts'
 
 describe('a provider that fails', () => {
   const relay = suiteRelay('sqlite')
 
-  /** Sends one request with its own token to a model with these simulated responses. */
-  async function askOnce(sent: string | readonly string[], more = {}, fields = {}) {
-    const served = await relay.serve(sent, fields)
-    const token = await relay.newToken()
-    return { ...served, token, reply: await relay.chat(token.key, ask(served.model, more)) }
-  }
+  const askOnce = (...question: Parameters<ReturnType<typeof createQuestion>>) =>
+    createQuestion(relay)(...question)
   const paidNothing = async (tokenId: number) => {
     assert.equal((await relay.rowOf(tokenId)).cost, 0)
     assert.equal(await relay.usedBy(tokenId), 0)
@@ -356,7 +319,7 @@ describe('a provider that fails', () => {
     it('fails over, and the unresolved charge stays with the slow channel', async () => {
       const { model, channels } = await relay.serve(
         ['sim-hang', 'sim-words-4'],
-        timeouts({ first_byte_ms: 150 }),
+        [timeouts({ first_byte_ms: 150 }), {}],
       )
       const { id, key } = await relay.newToken()
       const reply = await relay.chat(key, ask(model))
@@ -370,15 +333,15 @@ describe('a provider that fails', () => {
 
     it('leaves its unresolved charge in suspense if the next channel cannot be held', async () => {
       const model = 'unheld'
-      const common = { models: [model], ...timeouts({ first_byte_ms: 150 }) }
       const first = await relay.addChannel({
-        ...common,
+        models: [model],
+        ...timeouts({ first_byte_ms: 150 }),
         name: 'slow',
         model_mapping: { [model]: 'sim-hang' },
         priority: 9,
       })
       await relay.addChannel({
-        ...common,
+        models: [model],
         name: 'expensive',
         model_mapping: { [model]: 'sim-words-4' },
         param_override: { max_tokens: 900_000 },
@@ -403,7 +366,11 @@ describe('a provider that fails', () => {
       assert.equal(await relay.usedBy(id), 0)
       // A provider that refused the request bills nothing, so nothing is in suspense.
       await relay.must(
-        relay.api('PUT', '/api/channel/', { id: first, model_mapping: { [model]: 'sim-status-500' } }),
+        relay.api('PUT', '/api/channel/', {
+          id: first,
+          model_mapping: { [model]: 'sim-status-500' },
+          ...timeouts({}),
+        }),
       )
       const other = await relay.newToken({ remain_quota: 5_000 })
       refusedWith(await relay.chat(other.key, ask(model, { max_tokens: 10 })), 429, 'insufficient_quota')
@@ -424,20 +391,51 @@ describe('a provider that fails', () => {
       refusedWith((await askOnce('sim-drip', {}, timeouts({ total_ms: 200 }))).reply, 504, 'upstream_timeout')
     })
 
-    it('in the middle of a stream ends it with an error, and the delivered part is charged', async () => {
-      const stalled = await askOnce('sim-words-50-stall-5', STREAM, timeouts({ idle_ms: 150 }))
-      brokenWith(stalled.reply, 'upstream_timeout')
-      assert.equal(countTokens(textOf(stalled.reply)), 5)
-      const row = await relay.rowOf(stalled.token.id)
+    /** The client has received five words when the timer fires. */
+    async function timeOutAfterFiveWords(t: TestContext, sent: string, name: string, ms: number) {
+      const { model } = await relay.serve(sent, timeouts({ [name]: ms }))
+      const { id, key } = await relay.newToken()
+      const timers = holdTimers(t, ms)
+      const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(ask(model, STREAM)),
+      })
+      let text = ''
+      let hasFired = false
+      for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        text += piece
+        if (hasFired || countTokens(textOf({ text })) < 5) continue
+        timers.fire()
+        hasFired = true
+      }
+      timers.end()
+      brokenWith(
+        { ...response, status: response.status, headers: response.headers, text, body: undefined },
+        'upstream_timeout',
+      )
+      return { text, row: await relay.rowOf(id) }
+    }
+
+    it('in the middle of a stream ends it with an error, and the delivered part is charged', async t => {
+      const { text, row } = await timeOutAfterFiveWords(t, 'sim-words-50-stall-5', 'idle_ms', 9_001)
+      assert.equal(countTokens(textOf({ text })), 5)
       assert.ok(row.cost > 0)
       assert.equal(row.cost, priceOf(row.prompt_tokens, row.completion_tokens))
       assert.ok(row.completion_tokens >= 1 && row.completion_tokens <= 25)
-      const endless = await askOnce('sim-words-500-pace-20', STREAM, timeouts({ total_ms: 300 }))
-      brokenWith(endless.reply, 'upstream_timeout')
+    })
+
+    it('in a stream that goes on for too long ends it with an error', async t => {
+      const { text, row } = await timeOutAfterFiveWords(t, 'sim-words-500-pace-20', 'total_ms', 9_002)
+      assert.ok(countTokens(textOf({ text })) < 500)
+      assert.equal(row.cost, priceOf(row.prompt_tokens, row.completion_tokens))
     })
 
     it('sending the first event byte by byte has not started its stream', async () => {
-      const { reply } = await askOnce(['sim-drip', 'sim-words-4'], STREAM, timeouts({ first_byte_ms: 200 }))
+      const { reply } = await askOnce(['sim-drip', 'sim-words-4'], STREAM, [
+        timeouts({ first_byte_ms: 200 }),
+        {},
+      ])
       assert.equal(eventsOf(reply).at(-1), '[DONE]')
     })
   })
@@ -537,28 +535,61 @@ describe('a provider that fails', () => {
       assert.equal(hits, 0)
     })
 
-    it('that sends far too much uses little memory', async () => {
-      const grown = async (asking: () => Promise<unknown>) => {
-        const before = process.memoryUsage().rss
-        await asking()
-        return (process.memoryUsage().rss - before) / 2 ** 20
+    /** Sends `before`, and then content until the connection is closed. Returns how many bytes it could send. */
+    async function askEndless(type: string, before: string, more = {}, status = 200, encoding?: string) {
+      const piece = Buffer.alloc(65_536, 'x')
+      const sentBytes = Promise.withResolvers<number>()
+      const send = (response: ServerResponse) => {
+        while (!response.destroyed && response.write(piece));
+        response.once('drain', () => send(response))
       }
-      // The simulator shares this process, so its own copy is part of the measured memory.
-      for (const [fault, more] of [
-        ['sim-bigerror', {}],
-        ['sim-bigline', STREAM],
-        ['sim-gzip-bomb', {}],
-        ['sim-gzip-bomb', STREAM],
-      ] as const)
-        assert.ok((await grown(() => askOnce(fault, more))) < 100, fault)
+      const endless = createServer((request, response) => {
+        request.resume()
+        const { socket } = request
+        socket.on('error', () => {}).once('close', () => sentBytes.resolve(socket.bytesWritten))
+        response.writeHead(status, {
+          'content-type': type,
+          ...(encoding && { 'content-encoding': encoding }),
+        })
+        response.write(before)
+        send(response)
+      }).listen(0, '127.0.0.1')
+      await once(endless, 'listening')
+      const { port } = endless.address() as AddressInfo
+      const question = await askOnce('sim-words-4', more, { base_url: `http://127.0.0.1:${port}` })
+      const bytes = await sentBytes.promise
+      endless.close()
+      return { ...question, bytes }
+    }
+    const JSON_TYPE = 'application/json'
+    const EVENTS_TYPE = 'text/event-stream'
+    /** What the gateway may receive of an error or a line: buffers of sockets take some megabytes of it. */
+    const LITTLE_BYTES = 20 * 2 ** 20
+
+    it('that never stops sending an error is disconnected early', async () => {
+      for (const more of [{}, STREAM]) {
+        const { reply, bytes } = await askEndless(JSON_TYPE, '{"error":{"message":"', more, 500)
+        refusedWith(reply, 502, 'upstream_error')
+        assert.ok(bytes < LITTLE_BYTES, `${bytes} bytes`)
+      }
     })
 
-    it('with an error of 100 MB, or a line of that length, is an ordinary failure', async () => {
-      refusedWith((await askOnce('sim-bigerror')).reply, 502, 'upstream_error')
-      refusedWith((await askOnce('sim-bigline')).reply, 502, 'upstream_error')
-      const { reply, token } = await askOnce('sim-bigline', STREAM)
+    it('that never ends a response, compressed or not, is disconnected after 32 MB of it', async () => {
+      for (const encoding of [undefined, 'gzip']) {
+        const start = '{"choices":[{"message":{"content":"'
+        const { reply, bytes } = await askEndless(JSON_TYPE, start, {}, 200, encoding)
+        refusedWith(reply, 502, 'upstream_error')
+        assert.ok(bytes < 32 * 2 ** 20 + LITTLE_BYTES, `${bytes} bytes`)
+      }
+    })
+
+    it('that never ends a line of a stream is disconnected early, and what came before is delivered', async () => {
+      const word = { choices: [{ index: 0, delta: { content: 'one two three' } }] }
+      const before = `data: ${JSON.stringify(word)}\n\ndata: {"`
+      const { reply, bytes, token } = await askEndless(EVENTS_TYPE, before, STREAM)
       brokenWith(reply, 'upstream_error')
       assert.equal(countTokens(textOf(reply)), 3)
+      assert.ok(bytes < LITTLE_BYTES, `${bytes} bytes`)
       assert.ok((await relay.rowOf(token.id)).cost > 0)
     })
 
@@ -610,7 +641,10 @@ describe('a provider that fails', () => {
     it('sends them with keep-alive comments while no channel has responded, and the response follows', async () => {
       await relay.set({ early_headers_ms: 100 })
       const { reply } = await askOnce('sim-words-4-slow-400', STREAM)
-      const handed = await askOnce(['sim-hang', 'sim-words-4'], STREAM, timeouts({ first_byte_ms: 300 }))
+      const handed = await askOnce(['sim-hang', 'sim-words-4'], STREAM, [
+        timeouts({ first_byte_ms: 300 }),
+        {},
+      ])
       const failed = await askOnce('sim-hang', STREAM, timeouts({ first_byte_ms: 300 }))
       const whole = await askOnce('sim-hang', {}, timeouts({ first_byte_ms: 300 }))
       await relay.set({ early_headers_ms: null })
@@ -749,14 +783,21 @@ for (const engine of oneEngine('postgres'))
     it('finishes and charges a request whose token is deleted or expires before the response ends', async () => {
       const { model } = await relay.serve('sim-words-20-pace-150')
       const deleted = await relay.newToken()
+      const expiring = await relay.newToken()
       const seen = await relay.seenInAll()
-      // Late enough to be admitted on a busy machine, and before the stream has ended.
-      const expiry = Math.ceil((Date.now() + 1_000) / 1000)
-      const expiring = await relay.newToken({ expired_time: expiry })
       const running = [expiring, deleted].map(({ key }) => relay.chat(key, ask(model, STREAM)))
       await relay.untilSeen(seen + 2)
       await relay.must(relay.api('DELETE', `/api/token/${deleted.id}`))
-      refusedWith(await relay.chat(deleted.key, ask(model)), 401, 'invalid_api_key')
+      const expired_time = Math.floor(Date.now() / 1000) - 1
+      await relay.gateway.db
+        .updateTable('tokens')
+        .set({ expired_time })
+        .where('id', '=', expiring.id)
+        .execute()
+      // After a change, the gateway reads the token again.
+      await relay.must(relay.api('PUT', '/api/token/', { id: expiring.id, name: 'expired' }))
+      for (const { key } of [expiring, deleted])
+        refusedWith(await relay.chat(key, ask(model)), 401, 'invalid_api_key')
       for (const reply of await Promise.all(running)) assert.equal(eventsOf(reply).at(-1), '[DONE]')
       for (const { id } of [expiring, deleted])
         assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 20))
@@ -771,8 +812,8 @@ for (const engine of oneEngine('postgres'))
 describe('a client that', () => {
   const relay = suiteRelay('sqlite', { SLUICE_MAX_BODY_MB: '1' })
 
-  /** Writes these bytes and returns all that is received until the server closes or `ms` have passed. */
-  async function raw(bytes: string | Buffer, ms = 2_000): Promise<string> {
+  /** Writes these bytes and returns all that is received until the server closes. */
+  async function raw(bytes: string | Buffer): Promise<string> {
     const { port, hostname } = new URL(relay.gateway.url)
     const socket = connect({ port: Number(port), host: hostname })
     let text = ''
@@ -781,7 +822,7 @@ describe('a client that', () => {
     })
     socket.on('error', () => {})
     socket.write(bytes)
-    await Promise.race([once(socket, 'end'), once(socket, 'close'), delay(ms)])
+    await Promise.race([once(socket, 'end'), once(socket, 'close')])
     socket.destroy()
     return text
   }
@@ -790,12 +831,13 @@ describe('a client that', () => {
     `${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
   describe('disconnects', () => {
-    /** Waits this long after the provider received the request. */
-    async function leaveAfter(sent: string, ms: number, more = {}) {
+    /** Disconnects when the provider has received the request, or in the middle of its stream. */
+    async function leave(sent: string, more: object, isInMiddle = false) {
       const { model } = await relay.serve(sent)
       const token = await relay.newToken()
       const leaving = new AbortController()
       const seen = await relay.seenInAll()
+      const begun = Promise.withResolvers<void>()
       const left = assert.rejects(async () => {
         const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
           method: 'POST',
@@ -803,10 +845,13 @@ describe('a client that', () => {
           body: JSON.stringify(ask(model, more)),
           signal: leaving.signal,
         })
-        await response.text()
+        let text = ''
+        for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+          text += piece
+          if (textOf({ text }) !== '') begun.resolve()
+        }
       })
-      await relay.untilSeen(seen + 1)
-      await delay(ms)
+      await (isInMiddle ? begun.promise : relay.untilSeen(seen + 1))
       leaving.abort()
       await left
       return token
@@ -820,16 +865,20 @@ describe('a client that', () => {
       const socket = connect(Number(port), hostname)
       socket.on('error', () => {})
       socket.write(post(key, body).slice(0, -10))
-      await delay(50)
+      await once(socket, 'connect')
+      await new Promise<void>(resolve => {
+        socket.write('', () => resolve())
+      })
       socket.destroy()
-      await delay(100)
-      assert.equal(await relay.usedBy(id), 0)
-      assert.deepEqual(await relay.rowsOf(id, 0), [])
+      // A later request is the only one that is charged.
+      assert.equal((await relay.chat(key, ask(model))).status, 200)
+      const { cost } = await relay.rowOf(id)
+      assert.equal(await relay.usedBy(id), relay.units(cost))
     })
 
     it('after dispatch and before the first byte pays the input, once', async () => {
       for (const more of [{}, STREAM]) {
-        const { id } = await leaveAfter('sim-hang', 150, more)
+        const { id } = await leave('sim-hang', more)
         const row = await relay.rowOf(id)
         assert.ok(row.prompt_tokens > 0)
         assert.equal(row.completion_tokens, 0)
@@ -841,7 +890,7 @@ describe('a client that', () => {
     })
 
     it('in the middle of a stream pays the input and the generated output, once', async () => {
-      const { id } = await leaveAfter('sim-words-500-pace-10', 300, STREAM)
+      const { id } = await leave('sim-words-500-pace-10', STREAM, true)
       const row = await relay.rowOf(id)
       assert.ok(row.completion_tokens > 0 && row.completion_tokens < 500)
       assert.equal(row.cost, priceOf(row.prompt_tokens, row.completion_tokens))
@@ -886,17 +935,43 @@ describe('a client that', () => {
     })
 
     it('does not read its response slows the provider down through backpressure', async () => {
-      const { model } = await relay.serve('sim-words-100000')
-      const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
+      // Endless: without backpressure, this would not end.
+      const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: ' word' } }] })}\n\n`
+      let sentBytes = 0
+      const send = (response: ServerResponse) => {
+        let isFlowing = true
+        while (isFlowing && !response.destroyed) {
+          isFlowing = response.write(event.repeat(100))
+          sentBytes += 100 * event.length
+        }
+        response.once('drain', () => send(response))
+      }
+      const endless = createServer((request, response) => {
+        request.resume()
+        request.socket.on('error', () => {})
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        send(response)
+      }).listen(0, '127.0.0.1')
+      await once(endless, 'listening')
+      const base_url = `http://127.0.0.1:${(endless.address() as AddressInfo).port}`
+      const { model } = await relay.serve('sim-words-4', { base_url })
+      const { id, key } = await relay.newToken({ remain_quota: 50_000_000 })
       const { port, hostname } = new URL(relay.gateway.url)
       const socket = connect(Number(port), hostname)
       socket.on('error', () => {})
       socket.pause()
       socket.write(post(key, JSON.stringify(ask(model, STREAM))))
-      await delay(1_500)
+      const looks: number[] = []
+      await until('the provider to be slowed down', () => {
+        looks.push(sentBytes)
+        return sentBytes > 0 && looks.slice(-5).length === 5 && looks.at(-5) === sentBytes ? true : undefined
+      })
       socket.destroy()
       const row = await relay.rowOf(id)
-      assert.ok(row.completion_tokens > 0 && row.completion_tokens < 90_000, String(row.completion_tokens))
+      endless.closeAllConnections()
+      endless.close()
+      const words = sentBytes / event.length
+      assert.ok(row.completion_tokens > 0 && row.completion_tokens <= words, String(row.completion_tokens))
     })
   })
 

@@ -64,8 +64,16 @@ export function createFurnisher(api: Api, upstream: string) {
     return (await must(api('POST', '/api/channel/', { mode, channel }))).id
   }
 
-  /** A separate model that these simulated models serve, a channel for each, in this order. */
-  async function serve(sent: string | readonly string[], fields: Fields = {}, price: Fields = {}) {
+  /**
+   * A separate model that these simulated models serve, a channel for each, in this order. The fields are those of all
+   * channels, or of each.
+   */
+  async function serve(
+    sent: string | readonly string[],
+    fields: Fields | readonly Fields[] = {},
+    price: Fields = {},
+  ) {
+    const fieldsOf = (index: number): Fields => ('length' in fields ? (fields[index] as Fields) : fields)
     const model = `case-${++made}`
     const channels: number[] = []
     for (const [index, name] of [sent].flat().entries())
@@ -75,7 +83,7 @@ export function createFurnisher(api: Api, upstream: string) {
           models: [model],
           model_mapping: { [model]: name },
           priority: 100 - index,
-          ...fields,
+          ...fieldsOf(index),
         }),
       )
     const rates = { model, input: INPUT_NANOS / 1000, output: OUTPUT_NANOS / 1000, max_output_tokens: 1000 }
