@@ -832,7 +832,7 @@ describe('a client that', () => {
 
   describe('disconnects', () => {
     /** Disconnects when the provider has received the request, or in the middle of its stream. */
-    async function leave(sent: string, more: object, isInMiddle = false) {
+    async function leave(sent: string, more: Readonly<Record<string, unknown>>, isInMiddle = false) {
       const { model } = await relay.serve(sent)
       const token = await relay.newToken()
       const leaving = new AbortController()

@@ -73,7 +73,7 @@ export function createFurnisher(api: Api, upstream: string) {
     fields: Fields | readonly Fields[] = {},
     price: Fields = {},
   ) {
-    const fieldsOf = (index: number): Fields => ('length' in fields ? (fields[index] as Fields) : fields)
+    const each = [fields].flat()
     const model = `case-${++made}`
     const channels: number[] = []
     for (const [index, name] of [sent].flat().entries())
@@ -83,7 +83,7 @@ export function createFurnisher(api: Api, upstream: string) {
           models: [model],
           model_mapping: { [model]: name },
           priority: 100 - index,
-          ...fieldsOf(index),
+          ...(each[index] ?? each[0]),
         }),
       )
     const rates = { model, input: INPUT_NANOS / 1000, output: OUTPUT_NANOS / 1000, max_output_tokens: 1000 }
