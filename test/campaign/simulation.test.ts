@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { simulate } from '../simulation/simulate.ts'
 
-/** The tests of test/simulation run the first seeds. */
+/** test/simulation and test/system/simulation run the first seeds. */
 const FIRST = 201
 const SEEDS = process.env.SLUICE_CAMPAIGN === undefined ? 5 : 10_000
 
