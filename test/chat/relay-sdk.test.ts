@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { countTokens } from '../../simulator/tokens.ts'
 import { fetchPatiently, INPUT_NANOS, PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
@@ -216,10 +215,13 @@ describe('the openai SDK through the gateway', () => {
       const { id, sdk } = await open()
       await relay.api('PUT', '/api/token/', { id, status: 2 })
       await throws(askFor(sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')
-      // Far enough ahead that the token can be created on a busy machine.
-      const expiry = Math.floor(Date.now() / 1000) + 3
-      const expired = await open({ expired_time: expiry })
-      await delay(expiry * 1000 - Date.now() + 20)
+      const expired = await open()
+      // The gateway has not read it yet.
+      await relay.gateway.db
+        .updateTable('tokens')
+        .set({ expired_time: Math.floor(Date.now() / 1000) - 1 })
+        .where('id', '=', expired.id)
+        .execute()
       await throws(askFor(expired.sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')
       await relay.api('DELETE', `/api/token/${id}`)
       await throws(askFor(sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')

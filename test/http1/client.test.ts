@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { after, afterEach, describe, it } from 'node:test'
+import { after, afterEach, describe, it, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { ClientOptions } from '../../src/http1/client/client.ts'
@@ -185,20 +185,48 @@ describe('a response', () => {
     assert.deepEqual([error?.code, body], ['IDLE_TIMEOUT', 'hello'])
   })
 
-  it('is not idle while bytes arrive, nor while it is paused', async () => {
+  /** Deadlines on a clock that only the test advances. */
+  function simulateDeadlines(t: TestContext) {
+    const waiting = new Set<{ readonly atMs: number; readonly onLate: () => void }>()
+    let nowMs = 0
+    t.mock.method(performance, 'now', () => nowMs)
+    return {
+      after(ms: number, onLate: () => void) {
+        const deadline = { atMs: nowMs + ms, onLate }
+        waiting.add(deadline)
+        return { cancel: () => void waiting.delete(deadline) }
+      },
+      pass(ms: number): void {
+        nowMs += ms
+        for (const deadline of [...waiting])
+          if (deadline.atMs <= nowMs && waiting.delete(deadline)) deadline.onLate()
+      },
+    }
+  }
+
+  it('is not idle while bytes arrive, nor while it is paused', async t => {
+    const deadlines = simulateDeadlines(t)
+    const connected = Promise.withResolvers<RawConnection>()
     const server = await serve(async connection => {
       await connection.request()
-      connection.socket.write(`${OK}content-length: 6\r\n\r\n`)
-      for (const byte of 'hello!') {
-        await delay(400)
-        connection.socket.write(byte)
-      }
+      connected.resolve(connection)
     })
-    const exchange = start(connectTo(), { ...server, idleMs: 2_000 }, bytes => {
-      if (!bytes.includes('l')) return
-      exchange.pause()
-      setTimeout(() => exchange.resume(), 3_000)
+    let text = ''
+    const exchange = start(connectTo({ deadlines }), { ...server, idleMs: 2_000 }, bytes => {
+      text += bytes.toString()
     })
+    const { socket } = await connected.promise
+    socket.write(`${OK}content-length: 6\r\n\r\n`)
+    for (const byte of 'hel') {
+      socket.write(byte)
+      await come('the byte', () => text.endsWith(byte))
+      deadlines.pass(1_500)
+    }
+    exchange.pause()
+    deadlines.pass(3_000)
+    socket.write('lo!')
+    deadlines.pass(3_000)
+    exchange.resume()
     const { error, body } = await exchange.result
     assert.deepEqual([error, body], [undefined, 'hello!'])
   })

@@ -5,7 +5,7 @@ import { systemTimers } from '../../src/host/timers.ts'
 import { createLeases, type LeasedBalance } from '../../src/ledger/leases.ts'
 import { createLowBalance } from '../../src/ledger/low-balance.ts'
 
-const TIMEOUT_MS = 10_000
+const TIMEOUT_MS = 60_000
 
 describe('an account with a low balance', () => {
   /** A node whose store has 100 left. The test ends each call of the other nodes. */

@@ -3,7 +3,6 @@ import { after, before, describe, it } from 'node:test'
 import { NO_CHANNEL } from '../../src/domain/rejection.ts'
 import { oneEngine, type Reply } from '../support/gateway.ts'
 import { soundForm, wavOf } from '../support/media.ts'
-import { until } from '../support/process.ts'
 import { openVideos, type VideoRelay } from '../support/videos.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -274,13 +273,15 @@ for (const engine of oneEngine('postgres'))
     }
 
     it('one video is made by default, and it is available until it expires (section 8)', async () => {
-      const { model } = await relay.offer('sim-video-expires', { per_call: 0.01 })
+      const { model } = await relay.offer('sim-video', { per_call: 0.01 })
       const { id: tokenId, key, sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake that dries up' })
       assert.equal(await relay.usedBy(tokenId), 5_000)
       const { expires_at } = await relay.untilEnded(sdk, id)
       assert.equal((await sdk.videos.downloadContent(id)).status, 200)
-      await until('the end of its life', async () => Date.now() >= (expires_at ?? 0) * 1000 || undefined)
+      assert.ok((expires_at ?? 0) * 1000 > Date.now())
+      const expires_time = Math.floor(Date.now() / 1000)
+      await relay.gateway.db.updateTable('videos').set({ expires_time }).where('id', '=', id).execute()
       const late = await relay.api('GET', `/v1/videos/${id}/content`, undefined, { token: key })
       assert.deepEqual([late.status, late.body.error.code], [410, 'video_expired'])
     })

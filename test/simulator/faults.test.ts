@@ -15,12 +15,15 @@ import { BAD_NUMBERS } from '../../simulator/faults/usage.ts'
 import { createFaults, FAULTS, faultIn, findFault } from '../../simulator/faults.ts'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { countTokens } from '../../simulator/tokens.ts'
+import { until } from '../support/process.ts'
 
 const KEY = 'sk-simulator-fault-test-1234'
 const CHAT = '/v1/chat/completions'
 const PROMPT = 'Hello there'
 const PROMPT_TOKENS = countTokens(PROMPT)
 const NOW = Date.UTC(2025, 0, 31, 12)
+/** So many equal figures in a row mean that nothing is sent any more. */
+const STILL_LOOKS = 5
 
 const folder = mkdtempSync(join(tmpdir(), 'simulator-faults-'))
 const countFile = join(folder, 'count.jsonl')
@@ -391,8 +394,8 @@ describe('a response that stops', () => {
       const start = requestBytes({ model, headers: { ...headers, 'content-length': '50000000' } })
       socket.write(Buffer.concat([Buffer.from(start), Buffer.alloc(50_000_000)]))
       const answer = await heard.promise
-      // Enough time for a simulator that would read the rest after all.
-      await sleep(200)
+      // A simulator that would read the rest after all would do so before it answers another request.
+      await (await fetchChat({ model: 'sim-words-1' })).text()
       assert.ok(socket.writableLength > 0)
       assert.match(answer, /^HTTP\/1\.1 413 /)
       assert.match(answer, /connection: close/)
@@ -592,8 +595,12 @@ describe('a response with the wrong content', () => {
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
     socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
     await once(socket, 'readable')
-    await sleep(200)
-    assert.ok(taken > 0 && taken < BIG / 2, `${taken}`)
+    const looks: number[] = []
+    await until('the response to stop', () => {
+      looks.push(taken)
+      return taken > 0 && looks.length >= STILL_LOOKS && looks.at(-STILL_LOOKS) === taken ? true : undefined
+    })
+    assert.ok(taken < BIG / 2, `${taken}`)
     socket.destroy()
     await delivered.promise
     server.close()

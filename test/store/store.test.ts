@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Worker } from 'node:worker_threads'
@@ -45,6 +45,7 @@ import { insertUser } from '../../src/store/records/users.ts'
 import { insertLog } from '../../src/store/usage/logs.ts'
 import { ENGINES, type EngineName } from '../support/gateway.ts'
 import { createDatabase, stopOwnPostgres } from '../support/postgres.ts'
+import { until } from '../support/process.ts'
 import { USAGE } from '../support/usage.ts'
 
 const CHAIN_KEY = createChainKey(Buffer.alloc(32, 7))
@@ -307,7 +308,7 @@ for (const engine of ENGINES) {
         // Would wait forever if a read had to wait for the transaction.
         const outside = await Promise.race([
           findToken(store.db, userId, id),
-          setTimeout(10_000, 'still waiting', { ref: false }),
+          setTimeout(60_000, 'still waiting', { ref: false }),
         ])
         return { inside: inside?.id === id, outside }
       })
@@ -677,8 +678,11 @@ describe('the SQLite store', () => {
   })
 
   /** Another connection to the store, with the threads that it starts. */
-  async function openWatched() {
+  async function openWatched(t: TestContext) {
     await endSpareThreads()
+    // It advances only with long reads, so how many threads are started does not depend on the machine.
+    let nowMs = performance.now()
+    t.mock.method(performance, 'now', () => nowMs)
     const threads: Worker[] = []
     const watch = (thread: Worker) => threads.push(thread)
     process.on('worker', watch)
@@ -687,12 +691,14 @@ describe('the SQLite store', () => {
       store: watched,
       threads,
       countUsers: async () => (await watched.db.selectFrom('users').select('id').execute()).length,
-      /** Reads for much longer than a thread takes to start. Returns when another read would wait for it. */
+      /**
+       * A read that takes much longer than a thread takes to start. The next read is sent before its result can arrive, because only
+       * microtasks lie between.
+       */
       async readLong(): Promise<{ readonly end: Promise<unknown> }> {
-        const numbers = sql<number>`(with recursive numbers(n) as (select 1 union all select n + 1 from numbers
-          where n < 4000000) select count(*) from numbers)`
-        const end = watched.db.selectNoFrom(numbers.as('count')).execute()
-        await setTimeout(LONG_READ_MS)
+        const end = watched.db.selectFrom('users').select('id').execute()
+        for (let count = 0; count < MICROTASKS_OF_A_READ; count++) await undefined
+        nowMs += LONG_READ_MS
         return { end }
       },
       async close() {
@@ -703,10 +709,12 @@ describe('the SQLite store', () => {
   }
   /** After this, a thread with one read is busy. */
   const LONG_READ_MS = 60
+  /** More than a read takes until it is sent to its thread. */
+  const MICROTASKS_OF_A_READ = 200
   const MANY_READS = 20
 
-  it('reads in the thread that writes while there is little to do, and never what is not committed', async () => {
-    const { store: watched, threads, countUsers, readLong, close } = await openWatched()
+  it('reads in the thread that writes while there is little to do, and never what is not committed', async t => {
+    const { store: watched, threads, countUsers, readLong, close } = await openWatched(t)
     try {
       const start = await countUsers()
       await watched.db.transaction().execute(async trx => {
@@ -729,8 +737,8 @@ describe('the SQLite store', () => {
     }
   })
 
-  it('leaves its thread to the next store, which sees nothing of the one before', async () => {
-    const { threads, countUsers, close } = await openWatched()
+  it('leaves its thread to the next store, which sees nothing of the one before', async t => {
+    const { threads, countUsers, close } = await openWatched(t)
     const dataDir = mkdtempSync(join(tmpdir(), 'sluice-store-'))
     const next = openStore({ engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: true })
     try {
@@ -751,8 +759,8 @@ describe('the SQLite store', () => {
     }
   })
 
-  it('replaces threads that die, and loses only open transactions', async () => {
-    const { store: mortal, threads, countUsers, readLong, close } = await openWatched()
+  it('replaces threads that die, and loses only open transactions', async t => {
+    const { store: mortal, threads, countUsers, readLong, close } = await openWatched(t)
     const start = await countUsers()
     const long = await readLong()
     await Promise.all([countUsers(), long.end])
@@ -772,8 +780,8 @@ describe('the SQLite store', () => {
   })
 
   for (const later of [0, 1, 2, 3])
-    it(`starts no thread for a read that begins ${later} microtasks after it is closed`, async () => {
-      const { threads, countUsers, readLong, close } = await openWatched()
+    it(`starts no thread for a read that begins ${later} microtasks after it is closed`, async t => {
+      const { threads, countUsers, readLong, close } = await openWatched(t)
       await countUsers()
       // The next read would start a thread.
       const long = await readLong()
@@ -812,8 +820,11 @@ describe('a connection to PostgreSQL that breaks', () => {
       const id = await makeToken(trx, userId)
       const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx)
       await sql`select pg_terminate_backend(${rows[0]?.pid})`.execute(store.db)
-      // Long enough for the disconnect to arrive while the connection is idle.
-      await setTimeout(100)
+      // The disconnect arrives while the connection is idle.
+      await until('the connection to end', async () => {
+        const query = sql`select from pg_stat_activity where pid = ${rows[0]?.pid}`
+        return (await query.execute(store.db)).rows.length === 0 ? true : undefined
+      })
       return findToken(trx, userId, id)
     })
     await assert.rejects(broken, /terminat|connection/i)
