@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
-import { createServer, request as httpRequest } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -237,7 +236,9 @@ for (const engine of oneEngine('sqlite')) {
         body: soundForm({ model }, wavOf(12)),
         signal: leaving.signal,
       })
-      while ((await media.seen('sim-latency-5000')).length === 0) await delay(20)
+      await until('the request to arrive', async () =>
+        (await media.seen('sim-latency-5000')).length > 0 ? true : undefined,
+      )
       leaving.abort()
       await assert.rejects(asked)
       const row = await media.rowOf(id)
@@ -262,7 +263,7 @@ for (const engine of oneEngine('sqlite')) {
         fetch(`${media.upstream}/sim/faults`, { method: 'POST', body: JSON.stringify({ fault }) })
       await turn('early-413')
       try {
-        const reply = await media.post(PATH, key, soundForm({ model }, wavOf(2_000)))
+        const reply = await media.post(PATH, key, soundForm({ model }, wavOf(600)))
         assert.ok([413, 502].includes(reply.status), reply.text)
       } finally {
         await turn(null)
@@ -392,22 +393,6 @@ describe('a form', () => {
       headers: { 'content-type': FORM, 'content-encoding': 'gzip' },
     })
     assert.equal(reply.body?.text, `I heard a.wav of ${sound.length} bytes.`, reply.text)
-    // One gzip member each: little to send, and more than the limit, after the last part.
-    const behind = Array<Buffer>(270).fill(gzipSync(Buffer.alloc(1_048_576)))
-    const packed = Buffer.concat([body, ...behind])
-    assert.deepEqual(await raw(key, FORM, packed, { 'content-encoding': 'gzip' }), [413, 'request_too_large'])
-  })
-
-  it('with a file of more than 100 MB is refused during the upload', async () => {
-    const { model } = await media.offer('whisper-1', PER_SECOND)
-    const { key } = await media.open()
-    const chunk = new Uint8Array(1_048_576)
-    const file = new File(Array(101).fill(chunk), 'a.wav')
-    const reply = await media.post(PATH, key, soundForm({ model }, file)).catch(() => undefined)
-    // The refusal may arrive before the upload ends, and the connection may end before the client has read
-    // it.
-    if (reply) assert.deepEqual([reply.status, reply.body.error.code], [413, 'request_too_large'])
-    assert.deepEqual(tempFiles(), [])
   })
 
   it('that a client does not finish leaves no file, no open descriptor and no hold', async () => {
@@ -433,75 +418,6 @@ describe('a form', () => {
     assert.equal(await media.usedBy(id), 0)
     const { held_quota } = await media.must(media.api('GET', `/api/token/${id}`))
     assert.equal(held_quota ?? 0, 0)
-  })
-
-  it('is not buffered in memory, twelve concurrent ones of thirty megabytes', async () => {
-    const sink = createServer((request, response) => {
-      let bytes = 0
-      request.on('data', chunk => {
-        bytes += chunk.length
-      })
-      request.on('end', () => {
-        response.setHeader('content-type', 'application/json')
-        response.end(JSON.stringify({ text: String(bytes) }))
-      })
-    })
-    await new Promise<void>(resolve => sink.listen(0, '127.0.0.1', resolve))
-    const { port } = sink.address() as AddressInfo
-    const { model } = await media.offer('whisper-1', PER_SECOND, { base_url: `http://127.0.0.1:${port}` })
-    const { key } = await media.open({ remain_quota: 500_000_000 })
-    const head = Buffer.concat([
-      Buffer.from(
-        `${part('model', model)}--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`,
-      ),
-      wavFile(1),
-    ])
-    const megabyte = Buffer.alloc(1_048_576)
-    const tail = Buffer.from('\r\n--b--\r\n')
-    const upload = () =>
-      new Promise<string>((resolve, reject) => {
-        const request = httpRequest(
-          `${media.gateway.url}${PATH}`,
-          {
-            method: 'POST',
-            headers: {
-              authorization: `Bearer ${key}`,
-              'content-type': FORM,
-              'content-length': head.length + 30 * megabyte.length + tail.length,
-            },
-          },
-          response => {
-            let text = ''
-            response.on('data', chunk => {
-              text += chunk
-            })
-            response.on('end', () => resolve(text))
-          },
-        )
-        request.on('error', reject)
-        Readable.from(
-          (function* () {
-            yield head
-            for (let at = 0; at < 30; at += 1) yield megabyte
-            yield tail
-          })(),
-          { objectMode: false },
-        ).pipe(request)
-      })
-    const before = process.memoryUsage().arrayBuffers
-    let most = 0
-    const watch = setInterval(() => {
-      most = Math.max(most, process.memoryUsage().arrayBuffers - before)
-    }, 10)
-    try {
-      const answers = await Promise.all(Array.from({ length: 12 }, upload))
-      for (const answer of answers) assert.ok(Number(JSON.parse(answer).text) > 30 * megabyte.length, answer)
-    } finally {
-      clearInterval(watch)
-      sink.close()
-    }
-    assert.ok(most < 150 * 1_048_576, `${Math.round(most / 1_048_576)} MiB of 360 were in memory`)
-    assert.deepEqual(tempFiles(), [])
   })
 
   it('needs a token before any of its bytes are read', async () => {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { before, describe, it, type TestContext } from 'node:test'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { countTokens } from '../../simulator/tokens.ts'
+import { type EndlessResponse, startEndlessProvider } from '../support/endless-provider.ts'
 import { oneEngine, type Reply } from '../support/gateway.ts'
 import { holdTimers } from '../support/held-timers.ts'
 import { until } from '../support/process.ts'
@@ -535,49 +536,33 @@ describe('a provider that fails', () => {
       assert.equal(hits, 0)
     })
 
-    /** Sends `before`, and then content until the connection is closed. Returns how many bytes it could send. */
-    async function askEndless(type: string, before: string, more = {}, status = 200, encoding?: string) {
-      const piece = Buffer.alloc(65_536, 'x')
-      const sentBytes = Promise.withResolvers<number>()
-      const send = (response: ServerResponse) => {
-        while (!response.destroyed && response.write(piece));
-        response.once('drain', () => send(response))
-      }
-      const endless = createServer((request, response) => {
-        request.resume()
-        const { socket } = request
-        socket.on('error', () => {}).once('close', () => sentBytes.resolve(socket.bytesWritten))
-        response.writeHead(status, {
-          'content-type': type,
-          ...(encoding && { 'content-encoding': encoding }),
-        })
-        response.write(before)
-        send(response)
-      }).listen(0, '127.0.0.1')
-      await once(endless, 'listening')
-      const { port } = endless.address() as AddressInfo
-      const question = await askOnce('sim-words-4', more, { base_url: `http://127.0.0.1:${port}` })
-      const bytes = await sentBytes.promise
+    /** Asks a provider that sends without end. Returns how many bytes it could send. */
+    async function askEndless(response: Omit<EndlessResponse, 'piece'>, more = {}) {
+      const endless = await startEndlessProvider({ ...response, piece: Buffer.alloc(65_536, 'x') })
+      const question = await askOnce('sim-words-4', more, { base_url: endless.url })
+      const bytes = await endless.untilClosed()
       endless.close()
       return { ...question, bytes }
     }
-    const JSON_TYPE = 'application/json'
-    const EVENTS_TYPE = 'text/event-stream'
+    const JSON_HEADERS = { 'content-type': 'application/json' }
     /** What the gateway may receive of an error or a line: buffers of sockets take some megabytes of it. */
     const LITTLE_BYTES = 20 * 2 ** 20
 
     it('that never stops sending an error is disconnected early', async () => {
       for (const more of [{}, STREAM]) {
-        const { reply, bytes } = await askEndless(JSON_TYPE, '{"error":{"message":"', more, 500)
+        const { reply, bytes } = await askEndless(
+          { status: 500, headers: JSON_HEADERS, start: '{"error":{"message":"' },
+          more,
+        )
         refusedWith(reply, 502, 'upstream_error')
         assert.ok(bytes < LITTLE_BYTES, `${bytes} bytes`)
       }
     })
 
     it('that never ends a response, compressed or not, is disconnected after 32 MB of it', async () => {
-      for (const encoding of [undefined, 'gzip']) {
+      for (const compression of [{}, { 'content-encoding': 'gzip' }]) {
         const start = '{"choices":[{"message":{"content":"'
-        const { reply, bytes } = await askEndless(JSON_TYPE, start, {}, 200, encoding)
+        const { reply, bytes } = await askEndless({ headers: { ...JSON_HEADERS, ...compression }, start })
         refusedWith(reply, 502, 'upstream_error')
         assert.ok(bytes < 32 * 2 ** 20 + LITTLE_BYTES, `${bytes} bytes`)
       }
@@ -585,8 +570,9 @@ describe('a provider that fails', () => {
 
     it('that never ends a line of a stream is disconnected early, and what came before is delivered', async () => {
       const word = { choices: [{ index: 0, delta: { content: 'one two three' } }] }
-      const before = `data: ${JSON.stringify(word)}\n\ndata: {"`
-      const { reply, bytes, token } = await askEndless(EVENTS_TYPE, before, STREAM)
+      const start = `data: ${JSON.stringify(word)}\n\ndata: {"`
+      const headers = { 'content-type': 'text/event-stream' }
+      const { reply, bytes, token } = await askEndless({ headers, start }, STREAM)
       brokenWith(reply, 'upstream_error')
       assert.equal(countTokens(textOf(reply)), 3)
       assert.ok(bytes < LITTLE_BYTES, `${bytes} bytes`)
@@ -937,40 +923,20 @@ describe('a client that', () => {
     it('does not read its response slows the provider down through backpressure', async () => {
       // Endless: without backpressure, this would not end.
       const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: ' word' } }] })}\n\n`
-      let sentBytes = 0
-      const send = (response: ServerResponse) => {
-        let isFlowing = true
-        while (isFlowing && !response.destroyed) {
-          isFlowing = response.write(event.repeat(100))
-          sentBytes += 100 * event.length
-        }
-        response.once('drain', () => send(response))
-      }
-      const endless = createServer((request, response) => {
-        request.resume()
-        request.socket.on('error', () => {})
-        response.writeHead(200, { 'content-type': 'text/event-stream' })
-        send(response)
-      }).listen(0, '127.0.0.1')
-      await once(endless, 'listening')
-      const base_url = `http://127.0.0.1:${(endless.address() as AddressInfo).port}`
-      const { model } = await relay.serve('sim-words-4', { base_url })
+      const headers = { 'content-type': 'text/event-stream' }
+      const endless = await startEndlessProvider({ headers, piece: Buffer.from(event.repeat(100)) })
+      const { model } = await relay.serve('sim-words-4', { base_url: endless.url })
       const { id, key } = await relay.newToken({ remain_quota: 50_000_000 })
       const { port, hostname } = new URL(relay.gateway.url)
       const socket = connect(Number(port), hostname)
       socket.on('error', () => {})
       socket.pause()
       socket.write(post(key, JSON.stringify(ask(model, STREAM))))
-      const looks: number[] = []
-      await until('the provider to be slowed down', () => {
-        looks.push(sentBytes)
-        return sentBytes > 0 && looks.slice(-5).length === 5 && looks.at(-5) === sentBytes ? true : undefined
-      })
+      await endless.untilStill()
       socket.destroy()
       const row = await relay.rowOf(id)
-      endless.closeAllConnections()
       endless.close()
-      const words = sentBytes / event.length
+      const words = 100 * endless.pieces()
       assert.ok(row.completion_tokens > 0 && row.completion_tokens <= words, String(row.completion_tokens))
     })
   })

@@ -1,3 +1,4 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import OpenAI from 'openai'
 import { type EngineName, suiteResource } from './gateway.ts'
 import { fetchPatiently, openRelay } from './relay.ts'
@@ -65,6 +66,15 @@ export const soundForm = (fields: Readonly<Record<string, string | readonly stri
 
 export const wavOf = (seconds: number, name = 'speech.wav') =>
   new File([new Uint8Array(wavFile(seconds))], name)
+
+/** Requests speech, and returns the response before its content is read. */
+export const requestSpeech = (url: string, key: string, model: string): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    httpRequest(`${url}/v1/audio/speech`, { method: 'POST', headers }, resolve)
+      .on('error', reject)
+      .end(JSON.stringify({ model, input: 'Hello', voice: 'alloy' }))
+  })
 
 /** The media gateway of a suite. */
 export const suiteMedia = (...options: Parameters<typeof openMedia>): Media =>
