@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { connect, type PeerCertificate } from 'node:tls'
+import { readConfig } from '../../src/app/config.ts'
+import { createTlsListener } from '../../src/http/tls.ts'
 import { RENEWED_CERTIFICATE, RENEWED_KEY, TEST_CERTIFICATE, TEST_KEY } from '../support/certificate.ts'
 import {
   describeOverServers,
@@ -154,30 +157,35 @@ describeOverServers('TLS of the gateway itself', http => {
 })
 
 describe('a gateway with a wrong certificate', () => {
-  it('names the settings and exits with 78', async () => {
-    const folder = newDirectory()
-    const cert = join(folder, 'cert.pem')
-    const key = join(folder, 'key.pem')
-    const otherKey = join(folder, 'other.pem')
+  const folder = newDirectory()
+  const cert = join(folder, 'cert.pem')
+  const key = join(folder, 'key.pem')
+  const otherKey = join(folder, 'other.pem')
+  before(() => {
     writeFileSync(cert, TEST_CERTIFICATE)
     writeFileSync(key, TEST_KEY)
     writeFileSync(otherKey, RENEWED_KEY)
-    for (const [env, name] of [
-      [{ SLUICE_TLS_CERT: '/nowhere' }, /^sluice: SLUICE_TLS_KEY must be set/],
-      [
-        { SLUICE_TLS_CERT: '/nowhere', SLUICE_TLS_KEY: '/nowhere' },
-        /^sluice: SLUICE_TLS_CERT and SLUICE_TLS_KEY cannot/,
-      ],
-      [{ SLUICE_TLS_CERT: key, SLUICE_TLS_KEY: key }, /key\.pem contains no valid certificate/],
-      [{ SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: cert }, /cert\.pem contains no private key/],
-      [
-        { SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: otherKey },
-        /key in \S+other\.pem does not belong to the certificate/,
-      ],
-    ] as const) {
-      const { code, stderr } = await run(['start'], { env: { PORT: '0', ...env } })
-      assert.match(stderr, name)
-      assert.equal(code, 78)
-    }
   })
+
+  it('names the settings and exits with 78', async () => {
+    const env = { PORT: '0', SLUICE_TLS_CERT: '/nowhere', SLUICE_TLS_KEY: '/nowhere' }
+    const { code, stderr } = await run(['start'], { env })
+    assert.match(stderr, /^sluice: SLUICE_TLS_CERT and SLUICE_TLS_KEY cannot/)
+    assert.equal(code, 78)
+  })
+
+  it('names the setting that is missing', () => {
+    assert.throws(() => readConfig({ SLUICE_TLS_CERT: cert }), /SLUICE_TLS_KEY must be set/)
+    assert.throws(() => readConfig({ SLUICE_TLS_KEY: key }), /SLUICE_TLS_CERT must be set/)
+  })
+
+  for (const [certFile, keyFile, message] of [
+    [key, key, /key\.pem contains no valid certificate/],
+    [cert, cert, /cert\.pem contains no private key/],
+    [cert, otherKey, /key in \S+other\.pem does not belong to the certificate/],
+  ] as const)
+    it(`says which file is wrong: ${message.source}`, () => {
+      const options = { certFile, keyFile, onReload() {}, onFailure() {} }
+      assert.throws(() => createTlsListener(createServer(), options), { name: 'TlsFilesError', message })
+    })
 })

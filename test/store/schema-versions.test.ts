@@ -7,7 +7,14 @@ import { startSimulator } from '../../simulator/server.ts'
 import { type Db, MIGRATIONS, openStore, SCHEMA_FLOOR, type Store } from '../../src/store/engine/store.ts'
 import { ENGINES, type EngineName } from '../support/gateway.ts'
 import { createDatabase, stopOwnPostgres } from '../support/postgres.ts'
-import { lookInto, newDirectory, newGround, startServer, verifyThroughSocket } from '../support/process.ts'
+import {
+  lookInto,
+  newDirectory,
+  newGround,
+  startGatewayOn,
+  startServer,
+  verifyThroughSocket,
+} from '../support/process.ts'
 import { createFurnisher } from '../support/relay.ts'
 import { partitionNames } from '../support/tables.ts'
 
@@ -93,7 +100,7 @@ for (const engine of ENGINES) {
       const simulator = await startSimulator()
       test.after(simulator.close)
       const ground = await newGround(engine)
-      await (await startServer(ground)).stop()
+      await (await startGatewayOn(ground)).close()
       await lookInto(ground, async ({ db }) => {
         const partitions = await partitionNames(db)
         for (const { name } of await db.introspection.getTables())
@@ -116,7 +123,7 @@ for (const engine of ENGINES) {
       const report = await verifyThroughSocket(ground)
       assert.ok(report.ok, JSON.stringify(report))
       assert.equal((await server.stop()).code, 0)
-      await (await startServer(ground)).stop()
+      await (await startGatewayOn(ground)).close()
     })
   })
 }
