@@ -21,6 +21,7 @@ import {
 } from '../support/cast.ts'
 import { BOTH_VARIABLE } from '../support/engines.ts'
 import { type EngineName, oneEngine, suiteGateway } from '../support/gateway.ts'
+import '../support/own-process.ts'
 import { createTableDigests, type TableDigests } from '../support/tables.ts'
 import { sendOverHttp } from '../support/volley.ts'
 

@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { oneEngine } from '../support/gateway.ts'
 import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
+import '../support/own-process.ts'
 import { until } from '../support/process.ts'
 import { wavFile } from '../support/wav.ts'
 
@@ -400,18 +401,19 @@ describe('a form', () => {
     const { id, key } = await media.open()
     const { hostname, port } = new URL(media.gateway.url)
     const before = descriptors()
-    const sockets = Array.from({ length: 20 }, () => {
-      const socket = connect(Number(port), hostname)
-      const head = `${part('model', model)}--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`
-      socket.write(
-        `POST ${PATH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n` +
-          `content-type: ${FORM}\r\ncontent-length: 9000000\r\n\r\n${head}`,
-      )
-      socket.write(wavFile(60))
-      return socket
-    })
-    await until('the files of all uploads', () => (tempFiles().length === sockets.length ? true : undefined))
-    for (const socket of sockets) socket.destroy()
+    await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const socket = connect(Number(port), hostname)
+        const head = `${part('model', model)}--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`
+        socket.write(
+          `POST ${PATH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n` +
+            `content-type: ${FORM}\r\ncontent-length: 9000000\r\n\r\n${head}`,
+        )
+        socket.write(wavFile(60))
+        await delay(100)
+        socket.destroy()
+      }),
+    )
     await until('all descriptors to be closed', () => (descriptors() <= before ? true : undefined))
     assert.deepEqual(tempFiles(), [])
     assert.equal(await media.usedBy(id), 0)
