@@ -1,23 +1,6 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  createReadStream,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
@@ -26,21 +9,10 @@ import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
 import { runCli } from '../../src/cli/cli.ts'
 import { version } from '../../src/host/version.ts'
 import { runHere } from '../support/command.ts'
-import { freePort } from '../support/free-port.ts'
-import {
-  createApi,
-  ENGINES,
-  type EngineName,
-  ROOT_PASSWORD,
-  ROOT_TOKEN,
-  startGateway,
-  suiteGateway,
-} from '../support/gateway.ts'
-import { createDatabase } from '../support/postgres.ts'
+import { createApi, ENGINES, ROOT_PASSWORD, ROOT_TOKEN, suiteGateway } from '../support/gateway.ts'
 import {
   type Ended,
   type Env,
-  launch,
   logLines,
   lookInto,
   newDirectory,
@@ -55,84 +27,26 @@ import {
   verifyThroughSocket,
 } from '../support/process.ts'
 import { startProxy } from '../support/proxy.ts'
+import { openRequest, openSocket } from '../support/raw-socket.ts'
+import {
+  assertSettingRefused,
+  countRoots,
+  emptyGround,
+  failedStart,
+  login,
+  printedPassword,
+  refusesConnections,
+  untilLogged,
+} from '../support/start.ts'
 import { tableDigests } from '../support/tables.ts'
 
 const SECRET = 'correct-horse-battery-staple-0123456789'
 const OTHER_SECRET = 'another-secret-that-is-long-enough-987654'
 
-/**
- * A data directory, and a database if the engine needs one, that no server has used yet. The database is
- * removed with the PostgreSQL of the tests.
- */
-async function emptyGround(engine: EngineName): Promise<ServerOptions> {
-  const dataDir = join(newDirectory(), 'data')
-  return engine === 'sqlite' ? { dataDir } : { dataDir, databaseUrl: (await createDatabase()).url }
-}
-
-const countRoots = (ground: ServerOptions) =>
-  lookInto(ground, async ({ db }) => {
-    const rows = await db.selectFrom('users').select('id').where('username', '=', 'root').execute()
-    return rows.length
-  })
+/** Only root may listen on it, so no other test does. */
+const CLOSED_PORT = 1
 
 const modeOf = (path: string) => statSync(path).mode & 0o777
-const printedPassword = (stdout: string) => /shown only once\):\s+(\S+)/.exec(stdout)?.[1]
-const login = (url: string, password: string, headers: Env = {}) =>
-  createApi(url, ROOT_TOKEN)(
-    'POST',
-    '/api/user/login',
-    { username: 'root', password },
-    { token: null, headers },
-  )
-
-/** Ended by an invalid setting: one sentence that names it, exit 78, and no stack trace. */
-function assertSettingRefused({ code, stdout, stderr }: Omit<Ended, 'signal'>, setting: string): void {
-  assert.equal(code, 78, `${stdout}${stderr}`)
-  assert.match(stderr, new RegExp(`^sluice: [^\\n]*\\b${setting}\\b[^\\n]*\\n$`))
-}
-
-/** A connection on which requests are written by hand. */
-async function openSocket(port: number) {
-  const socket: Socket = connect(port, '127.0.0.1')
-  let text = ''
-  socket.setEncoding('utf8').on('data', (chunk: string) => {
-    text += chunk
-  })
-  // A server that ends immediately resets its connections.
-  socket.on('error', () => {})
-  const closed = new Promise<void>(resolve => socket.once('close', () => resolve()))
-  await new Promise<void>(resolve => socket.once('connect', resolve))
-  return {
-    write: (bytes: string) => void socket.write(bytes),
-    text: () => text,
-    closed,
-    has: (part: string) => until(part, () => (text.includes(part) ? true : undefined)),
-    destroy: () => socket.destroy(),
-  }
-}
-
-/** A request with half of its body: it runs until the other half is written. */
-async function openRequest(port: number, body: string) {
-  const socket = await openSocket(port)
-  socket.write(
-    `POST /api/token/ HTTP/1.1\r\nhost: sluice\r\nauthorization: Bearer ${ROOT_TOKEN}\r\n` +
-      `content-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n`,
-  )
-  await socket.has('100 Continue')
-  socket.write(body.slice(0, 5))
-  return { ...socket, finish: (more = '') => socket.write(body.slice(5) + more) }
-}
-
-const refusesConnections = (url: string) =>
-  until(`${url} to be closed`, () =>
-    fetch(url).then(
-      () => undefined,
-      () => true,
-    ),
-  )
-
-const said = (server: Server, message: string) =>
-  until(message, () => (server.lines().some(({ msg }) => String(msg).startsWith(message)) ? true : undefined))
 
 for (const engine of ENGINES) {
   describe(`the first start on ${engine} (docs/reference/process.md: First start)`, () => {
@@ -216,16 +130,17 @@ for (const engine of ENGINES) {
   describe(`a database on ${engine} written by a newer program`, () => {
     it('is refused with one sentence and left unchanged', async () => {
       const ground = await newGround(engine)
+      await (await startGatewayOn(ground)).close()
       const before = await lookInto(ground, async ({ db }) => {
         await sql`insert into kysely_migration (name, timestamp) values ('9999-future', '2099')`.execute(db)
         await sql`update meta set value = '9998-removal' where key = 'schema_floor'`.execute(db)
         return tableDigests(db)
       })
-      const env = settingsOf(ground)
-      const command = engine === 'sqlite' ? run(['start'], { env }) : runHere(['verify'], { env })
-      const { code, stderr, stdout } = await command
-      assert.deepEqual([code, stdout], [1, ''])
-      assert.match(stderr, /^sluice: [^\n]*newer Sluice[^\n]*9999-future[^\n]*\n$/)
+      const ended = [await runHere(['verify'], { env: settingsOf(ground) }), await failedStart(ground)]
+      for (const { code, stderr, stdout } of ended) {
+        assert.deepEqual([code, stdout], [1, ''])
+        assert.match(stderr, /^sluice: [^\n]*newer Sluice[^\n]*9999-future[^\n]*\n$/)
+      }
       assert.deepEqual(await lookInto(ground, ({ db }) => tableDigests(db)), before)
     })
   })
@@ -294,8 +209,8 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   SLUICE_VIDEO_DEADLINE_S: ['0', '1d', '604801'],
 }
 
-/** A command reads all settings before anything else: a few of them show that its process does so. */
-const WRONG_IN_A_PROCESS: readonly string[] = ['PORT', 'DATABASE_URL', 'SLUICE_SECRET', 'SLUICE_CA_CERTS']
+/** A command reads all settings before anything else: one of them shows that its process does so. */
+const WRONG_IN_A_PROCESS = 'SLUICE_SECRET'
 
 describe('an invalid setting (docs/reference/process.md: Settings at start)', () => {
   for (const [setting, values] of Object.entries(WRONG)) {
@@ -316,7 +231,7 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', ()
     it(`${setting} ends the start with exit 78, and nothing was created`, async () => {
       const cwd = newDirectory()
       const env = { SLUICE_DATA: join(cwd, 'data'), PORT: '0', [setting]: values[0] as string }
-      const isProcess = WRONG_IN_A_PROCESS.includes(setting)
+      const isProcess = setting === WRONG_IN_A_PROCESS
       const ended = await (isProcess ? run : runHere)(['start'], { env, cwd })
       assertSettingRefused(ended, setting)
       assert.doesNotMatch(ended.stderr, /hunter2/)
@@ -337,18 +252,11 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', ()
     assert.deepEqual(readdirSync(cwd), [])
   })
 
-  it('of the demo leaves nothing behind either', async () => {
-    const temporary = newDirectory()
-    const env = { TMPDIR: temporary, SLUICE_LOG: 'loud' }
-    assertSettingRefused(await run(['start', '--demo'], { env }), 'SLUICE_LOG')
-    assert.deepEqual(readdirSync(temporary), [])
-  })
-
   it('SLUICE_DATA is named if it is not a directory, or too long for a socket path', async () => {
     const cwd = newDirectory()
     const file = join(cwd, 'file')
     writeFileSync(file, '')
-    assertSettingRefused(await run(['start', '--data', file]), 'SLUICE_DATA')
+    assertSettingRefused(await failedStart({ dataDir: file }), 'SLUICE_DATA')
     const deep = join(cwd, 'deep-'.repeat(30))
     assertSettingRefused(await runHere(['start', '--data', deep]), 'SLUICE_DATA')
     for (const data of [join(file, 'below'), join(cwd, 'x'.repeat(300))])
@@ -359,18 +267,17 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', ()
     assert.deepEqual(readdirSync(cwd), ['file'])
     // If the system cannot create directories, Node's recursive mkdir never returns.
     if (process.platform === 'linux')
-      assertSettingRefused(await run(['start', '--data', '/proc/sluice/data']), 'SLUICE_DATA')
+      assertSettingRefused(await failedStart({ dataDir: '/proc/sluice/data' }), 'SLUICE_DATA')
   })
 
   it('SLUICE_DATA is named with the lock file that cannot be opened', async () => {
     const ground = await newGround('sqlite')
-    const env = settingsOf(ground)
-    await (await startServer(ground)).stop()
+    await (await startGatewayOn(ground)).close()
     const nodes = join(ground.dataDir, 'nodes')
     const lock = join(nodes, readdirSync(nodes)[0] as string, 'lock')
     rmSync(lock)
     mkdirSync(lock)
-    const { code, stderr } = await run(['start'], { env })
+    const { code, stderr } = await failedStart(ground)
     assert.equal(code, 78, stderr)
     assert.match(
       stderr,
@@ -378,24 +285,28 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', ()
     )
   })
 
-  it('SLUICE_DATA is named if its database is damaged, by every command', async () => {
+  it('SLUICE_DATA is named if its database is damaged, by the start and by every command', async () => {
     const ground = await newGround('sqlite')
     const env = settingsOf(ground)
-    await (await startServer(ground)).stop()
+    await (await startGatewayOn(ground)).close()
     const path = join(ground.dataDir, 'sluice.db')
     const whole = readFileSync(path)
     for (const damaged of [whole.subarray(0, whole.length / 4), Buffer.alloc(whole.length, 'no database')])
-      for (const words of [['start'], ['verify'], ['admin', 'reset-password']]) {
+      for (const fail of [
+        () => failedStart(ground),
+        () => runHere(['verify'], { env }),
+        () => runHere(['admin', 'reset-password'], { env }),
+      ]) {
         writeFileSync(path, damaged)
-        const { code, stderr } = await run(words, { env })
+        const { code, stderr } = await fail()
         assert.equal(code, 1)
         assert.match(stderr, /^sluice: the database in SLUICE_DATA cannot be used: [^\n]+\n$/)
       }
   })
 
   it('HOST is named if this machine has no such address', async () => {
-    const env = settingsOf(await newGround('sqlite'))
-    assertSettingRefused(await run(['start', '--host', '203.0.113.7'], { env }), 'HOST')
+    const ground = await newGround('sqlite', { HOST: '203.0.113.7' })
+    assertSettingRefused(await failedStart(ground), 'HOST')
   })
 
   it('DATABASE_URL is named if the server is unreachable or refuses', async () => {
@@ -405,10 +316,9 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', ()
       change(url)
       return url.href
     }
-    const closed = await freePort()
     for (const url of [
-      `postgres://sluice:hunter2hunter2@127.0.0.1:${closed}/sluice`,
-      `postgres://sluice:hunter2hunter2@localhost:${closed}/sluice`,
+      `postgres://sluice:hunter2hunter2@127.0.0.1:${CLOSED_PORT}/sluice`,
+      `postgres://sluice:hunter2hunter2@localhost:${CLOSED_PORT}/sluice`,
       'postgres://sluice:hunter2hunter2@no-such-host.invalid/sluice',
       altered(each => {
         each.pathname = '/no_such_database'
@@ -462,14 +372,14 @@ describe('an address of the metrics that cannot be used', () => {
     await new Promise(resolve => blocker.once('listening', resolve))
     const { port } = blocker.address() as AddressInfo
     try {
-      const env = settingsOf(await newGround('sqlite'))
-      const taken = await run(['start'], { env: { ...env, SLUICE_METRICS_PORT: String(port) } })
-      assertSettingRefused(taken, 'SLUICE_METRICS_PORT')
-      assert.match(taken.stderr, new RegExp(String(port)))
-      const elsewhere = { SLUICE_METRICS_PORT: String(port), SLUICE_METRICS_HOST: '203.0.113.7' }
-      assertSettingRefused(await run(['start'], { env: { ...env, ...elsewhere } }), 'SLUICE_METRICS_HOST')
-      const same = { PORT: String(port), SLUICE_METRICS_PORT: String(port) }
-      const { stderr } = await runHere(['start'], { env: { ...env, ...same } })
+      const metrics = { SLUICE_METRICS_PORT: String(port) }
+      const occupied = await failedStart(await newGround('sqlite', metrics))
+      assertSettingRefused(occupied, 'SLUICE_METRICS_PORT')
+      assert.match(occupied.stderr, new RegExp(String(port)))
+      const elsewhere = await newGround('sqlite', { ...metrics, SLUICE_METRICS_HOST: '203.0.113.7' })
+      assertSettingRefused(await failedStart(elsewhere), 'SLUICE_METRICS_HOST')
+      const same = settingsOf(await newGround('sqlite', { ...metrics, PORT: String(port) }))
+      const { stderr } = await runHere(['start'], { env: same })
       assert.match(stderr, /^sluice: SLUICE_METRICS_PORT must differ from PORT/)
     } finally {
       blocker.close()
@@ -477,26 +387,11 @@ describe('an address of the metrics that cannot be used', () => {
   })
 })
 
-describe('several servers on one PostgreSQL', () => {
-  it('that start concurrently on an empty database create one root user together', async () => {
-    const { databaseUrl } = await emptyGround('postgres')
-    const env = { SLUICE_SECRET: SECRET, SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN }
-    const grounds = Array.from({ length: 3 }, () => ({ dataDir: newDirectory(), databaseUrl, env }))
-    const servers = await Promise.all(grounds.map(startServer))
-    const told = servers.map(server => printedPassword(server.stdout())).filter(each => each !== undefined)
-    assert.equal(told.length, 1)
-    assert.equal(await countRoots({ dataDir: '', databaseUrl }), 1)
-    for (const server of servers) {
-      assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
-      assert.equal((await login(server.url, told[0] ?? '')).status, 200)
-    }
-    // What one server writes, the others read.
-    const [one, ...others] = servers
-    const made = await one?.api('POST', '/api/token/', { name: 'shared' })
-    for (const server of others)
-      assert.equal((await server.api('GET', `/api/token/${made?.body.data.id}`)).body.data.name, 'shared')
-    for (const server of servers) assert.equal((await server.stop()).code, 0)
-
+describe('a gateway on a PostgreSQL that another one uses', () => {
+  it('is refused without its secret, and changes nothing', async () => {
+    const { databaseUrl } = await newGround('postgres', { SLUICE_SECRET: SECRET })
+    const env = { SLUICE_SECRET: SECRET }
+    await (await startGatewayOn({ dataDir: newDirectory(), databaseUrl, env })).close()
     const before = await lookInto({ dataDir: '', databaseUrl }, ({ db }) => tableDigests(db))
     const stranger = { dataDir: newDirectory(), databaseUrl }
     const wrong = await runHere(['verify'], { env: { ...settingsOf(stranger), SLUICE_SECRET: OTHER_SECRET } })
@@ -518,7 +413,7 @@ describe('a shutdown', () => {
     keepAliveSocket.write('GET /healthz HTTP/1.1\r\nhost: sluice\r\n\r\n')
     await keepAliveSocket.has('"ok"')
     server.signal('SIGTERM')
-    await said(server, 'Shutting down')
+    await untilLogged(server, 'Shutting down')
     await refusesConnections(server.url)
     await Promise.all([idle.closed, keepAliveSocket.closed])
     // A server that waits for the first request of a connection ends it with 408.
@@ -533,31 +428,6 @@ describe('a shutdown', () => {
 
     const tokens = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('name').execute())
     assert.deepEqual(tokens, [{ name: 'finished' }])
-  })
-
-  it('requested twice does not wait, and loses nothing', async () => {
-    const ground = await newGround('sqlite')
-    const server = await startServer(ground)
-    const made = await server.api('POST', '/api/token/', { name: 'kept' })
-    const running = await openRequest(server.port, JSON.stringify({ name: 'never finished' }))
-    server.signal('SIGINT')
-    await said(server, 'Shutting down')
-    assert.ok(server.isRunning())
-    const { code } = await server.stop('SIGTERM')
-    assert.equal(code, 0)
-    await running.closed
-
-    const tokens = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('id').execute())
-    assert.deepEqual(tokens, [{ id: made.body.data.id }])
-    assert.equal((await runHere(['verify'], { env: settingsOf(ground) })).code, 0)
-  })
-
-  it('waits no longer than SLUICE_DRAIN_S for a request that does not end', async () => {
-    const server = await startServer({ ...(await newGround('sqlite')), env: { SLUICE_DRAIN_S: '0' } })
-    const running = await openRequest(server.port, JSON.stringify({ name: 'never finished' }))
-    const { code } = await server.stop()
-    assert.equal(code, 0)
-    await running.closed
   })
 })
 
@@ -616,80 +486,6 @@ describe('logs', () => {
     for (const { request_id } of requests) assert.match(String(request_id), /^req_[0-9A-Z]{26}$/)
     for (const secret of [ROOT_TOKEN, ROOT_PASSWORD, answers[1]?.body.data.key, 'a wrong password'])
       assert.ok(!stdout.includes(secret))
-  })
-
-  /** Accepts no output: a full disk, or a pipe whose reader has stopped or closed it. */
-  function deafOutput(kind: 'full disk' | 'pipe that nobody reads' | 'pipe whose reader left') {
-    if (kind === 'full disk') return { fd: openSync('/dev/full', 'w'), path: '/dev/full' }
-    const path = join(newDirectory(), 'pipe')
-    execFileSync('mkfifo', [path])
-    const both = openSync(path, constants.O_RDWR)
-    if (kind === 'pipe that nobody reads') return { fd: both, path }
-    const fd = openSync(path, constants.O_WRONLY)
-    closeSync(both)
-    return { fd, path }
-  }
-
-  async function startDeaf(fd: number) {
-    const port = await freePort()
-    const env = { ...settingsOf(await newGround('sqlite')), PORT: String(port) }
-    const program = launch(['start'], { env, stdout: fd })
-    const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
-    await until('the gateway', async () => ((await ask('/readyz'))?.ok ? true : undefined))
-    // More than a pipe and its queue hold, in long lines.
-    for (let index = 0; index < 170; index++)
-      assert.equal((await ask(`/api/${'long/'.repeat(2_500)}`))?.status, 404)
-    return { program, ask }
-  }
-
-  for (const kind of ['full disk', 'pipe that nobody reads', 'pipe whose reader left'] as const)
-    it(`are dropped if they go to a ${kind}, with no other effect`, async () => {
-      const { fd } = deafOutput(kind)
-      const { program } = await startDeaf(fd)
-      program.signal('SIGTERM')
-      const { code, signal, stderr } = await program.ended
-      closeSync(fd)
-      assert.deepEqual({ code, signal, stderr }, { code: 0, signal: null, stderr: '' })
-    })
-
-  it('that were dropped are reported when the reader reads again', async () => {
-    const { fd, path } = deafOutput('pipe that nobody reads')
-    const { program, ask } = await startDeaf(fd)
-    const reader = createReadStream(path, 'utf8')
-    let read = ''
-    reader.on('data', text => {
-      read += text
-    })
-    const told = await until('the line that tells of them', async () => {
-      await ask('/api/status')
-      return logLines(read.slice(0, read.lastIndexOf('\n'))).find(({ lines }) => lines !== undefined)
-    })
-    assert.equal(told.level, 'warn')
-    assert.ok(Number(told.lines) > 0)
-    program.signal('SIGTERM')
-    assert.equal((await program.ended).code, 0)
-    closeSync(fd)
-    await once(reader, 'end')
-    assert.match(read, /"msg":"Sluice has stopped\."}\n$/)
-  })
-
-  it('of a command may have a reader that closes the pipe: the command ends normally', async () => {
-    const env = settingsOf(await newGround('sqlite'))
-    const { fd } = deafOutput('pipe whose reader left')
-    const { code, stderr } = await run(['verify'], { env, stdout: fd })
-    closeSync(fd)
-    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' })
-  })
-
-  it('follow the level in SLUICE_LOG', async () => {
-    const ground = await newGround('sqlite')
-    const program = launch(['start', '--port', String(await freePort())], {
-      env: { ...settingsOf(ground), SLUICE_LOG: 'silent' },
-    })
-    await until('the socket', () => (existsSync(join(ground.dataDir, 'sluice.sock')) ? true : undefined))
-    program.signal('SIGTERM')
-    const { stdout, stderr } = await program.ended
-    assert.equal(stdout + stderr, '')
   })
 })
 
@@ -1031,7 +827,7 @@ for (const engine of ENGINES) {
       })
       after(stop)
 
-      const command = (...args: string[]) => (isRunning ? run : runHere)(args, { env: settingsOf(ground) })
+      const command = (...args: string[]) => runHere(args, { env: settingsOf(ground) })
       const stopForCommands = async () => {
         if (!isRunning) await stop()
       }
@@ -1105,7 +901,7 @@ for (const engine of ENGINES) {
           )
           // The socket and the process id file of the first still exist.
           const { body } = await server.api('POST', '/api/token/', { name: 'mine' })
-          const created = await command('admin', 'access-token')
+          const created = await run(['admin', 'access-token'], { env: settingsOf(ground) })
           assert.equal(created.code, 0, created.stderr)
           const token = created.stdout.trim()
           const reply = await server.api('GET', `/api/token/${body.data.id}`, undefined, { token })
@@ -1113,131 +909,15 @@ for (const engine of ENGINES) {
         })
     })
   }
-
-  describe(`verify on ${engine} during concurrent writes`, () => {
-    it('does not report concurrent writes as errors', async () => {
-      const gateway = await startGateway({ engine })
-      let isOver = false
-      let written = 0
-      const writer = async () => {
-        while (!isOver) {
-          const { body } = await gateway.api('POST', '/api/token/', { name: 'busy', remain_quota: 10 })
-          await gateway.api('PUT', '/api/token/', { id: body.data.id, remain_quota: 20 })
-          written += 2
-        }
-      }
-      const writers = [writer(), writer(), writer(), writer()]
-      for (let round = 0; round < 3; round++) {
-        await until('more writes', () => (written > 40 * (round + 1) ? true : undefined))
-        const { ok, lines } = await gateway.operations.verify({})
-        assert.ok(ok, lines.join('\n'))
-      }
-      isOver = true
-      await Promise.all(writers)
-      await gateway.close()
-    })
-  })
 }
 
 describe('the demo', () => {
-  it('starts with one command, prints how to use it, and leaves nothing behind after two signals', async () => {
-    const temporary = newDirectory()
-    // The next command of a new operator is `sluice start` in the same directory, where verify must find no anchors of the demo.
-    const cwd = newDirectory()
-    const env = { TMPDIR: temporary, SLUICE_LOG: 'info' }
-    const demo = launch(['start', '--demo', '--port', '0'], { cwd, env })
-    const stdout = await until('the demo to be ready', () => {
-      if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
-      return demo.stdout().includes('Ctrl-C') ? demo.stdout() : undefined
-    })
-    const told = (name: string) => new RegExp(`^ +${name} +(\\S+)$`, 'm').exec(stdout)?.[1] ?? ''
-    const address = told('Console').replace(/\/$/, '')
-    assert.match(address, /^http:\/\/127\.0\.0\.1:\d+$/)
-    assert.equal((await fetch(`${address}/`)).status, 200)
-    assert.equal(told('User'), 'root')
-    assert.equal((await login(address, told('Password'))).status, 200)
-    const key = told('Token')
-    assert.match(key, /^sk-[A-Za-z0-9]{48}$/)
-    assert.match(stdout, new RegExp(`curl ${address}/v1/chat/completions[^]*Bearer ${key}[^]*"model":"`))
-
-    const cookie =
-      ((await login(address, told('Password'))).headers.get('set-cookie') ?? '').split(';')[0] ?? ''
-    const ask = async (path: string) =>
-      (await createApi(address, '')('GET', path, undefined, { token: null, headers: { cookie } })).body.data
-    const found = await ask(`/api/token/search?token=${key}`)
-    assert.deepEqual(
-      found.items.map((token: { name: string; status: number }) => [token.name, token.status]),
-      [['demo', 1]],
-    )
-    // The credential that it used for its own setup is deleted.
-    assert.equal((await ask('/api/user/access_token/')).total, 0)
-    const channels = await ask('/api/channel/')
-    assert.deepEqual(channels.items.map((each: { status: number }) => each.status).sort(), [1, 1, 3])
-    const channel = channels.items.find((each: { name: string }) => each.name === 'Simulated provider')
-    // A day of requests and a sample video, in a ledger that verifies.
-    const day = `from=${Math.floor(Date.now() / 1000) - 90_000}&to=${Math.floor(Date.now() / 1000) + 900}`
-    assert.equal((await ask(`/api/usage/series?${day}`)).totals.requests, 901)
-    assert.equal((await ask('/api/video/')).total, 1)
-    assert.equal((await ask('/api/ledger/verify')).ok, true)
-    assert.equal(
-      (await fetch(`${channel.base_url}/v1/models`, { headers: { authorization: 'Bearer simulated-key' } }))
-        .status,
-      200,
-    )
-    assert.ok(channel.models.length > 0)
-
-    // Another one cannot start on the same port, and cleans up.
-    const port = Number(new URL(address).port)
-    assertSettingRefused(
-      await run(['start', '--demo', '--port', String(port)], { env: { TMPDIR: temporary } }),
-      'PORT',
-    )
-    assert.equal(readdirSync(temporary).length, 1)
-    // A running request is cut off by the second signal.
-    const running = await openSocket(port)
-    running.write(
-      'POST /api/user/login HTTP/1.1\r\nhost: sluice\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n',
-    )
-    await running.has('100 Continue')
-    demo.signal('SIGTERM')
-    await until('the stop', () => (demo.stdout().includes('Shutting down') ? true : undefined))
-    demo.signal('SIGTERM')
-    const { code } = await demo.ended
-    assert.equal(code, 0)
-    assert.deepEqual(readdirSync(temporary), [])
-    assert.deepEqual(readdirSync(cwd), [])
-    await refusesConnections(channel.base_url)
-  })
-
-  it('shows several nodes on one PostgreSQL, and leaves nothing behind', async () => {
-    // Readable for the user that PostgreSQL runs as.
-    const temporary = mkdtempSync(join(tmpdir(), 'sluice-demo-test-'))
-    chmodSync(temporary, 0o755)
-    const demo = launch(['start', '--demo', '--nodes', '2', '--port', '0'], { env: { TMPDIR: temporary } })
-    const stdout = await until('the demo to be ready', () => {
-      if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
-      return /Node 2 .*process/.test(demo.stdout()) ? demo.stdout() : undefined
-    })
-    const key = /Token +(sk-\w+)/.exec(stdout)?.[1] ?? ''
-    const second = /Node 2 +(\S+)\//.exec(stdout)?.[1] ?? ''
-    const body = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Hello!' }] }
-    const reply = await createApi(second, key)('POST', '/v1/chat/completions', body)
-    assert.equal(reply.status, 200, reply.text)
-    demo.signal('SIGTERM')
-    assert.equal((await demo.ended).code, 0)
-    assert.deepEqual(readdirSync(temporary), [])
-    await refusesConnections(second)
-    rmSync(temporary, { recursive: true })
-  })
-
-  it('refuses nodes without a demo, a wrong number of them, and a database of its own', async () => {
+  it('refuses nodes without a demo, and a wrong number of them', async () => {
     for (const words of [
       ['--nodes', '3'],
       ['--demo', '--nodes', '1'],
       ['--demo', '--nodes', 'x'],
     ])
       assert.match((await say('start', ...words)).stderr, /--nodes must be a number from 2 to 9, with --demo/)
-    const env = { DATABASE_URL: 'postgres://a:b@127.0.0.1:1/c' }
-    assertSettingRefused(await run(['start', '--demo', '--nodes', '2'], { env }), 'DATABASE_URL')
   })
 })

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe } from 'node:test'
+import type { Logger } from 'pino'
 import { startSimulator } from '../../simulator/server.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { buildServer } from '../../src/app/gateway.ts'
@@ -77,6 +78,8 @@ export type GatewayOptions = {
   readonly env?: Readonly<Record<string, string>>
   readonly http?: HttpServerName
   readonly passwordCost?: PasswordCost
+  /** A log that the test reads; the one of the settings if absent. */
+  readonly log?: Logger
 }
 
 /** A complete gateway in this process, with its own store. */
@@ -86,9 +89,26 @@ export async function startGateway(options: GatewayOptions) {
   const { database, settings } = await newStore(engine, dataDir, env)
   const read = readConfig({ PORT: '0', SLUICE_LOG: 'silent', SLUICE_DRAIN_S: '1', ...settings, ...env })
   const config = { ...read, usesHttp1: http === 'http1', passwordCost }
-  const ground = await openStoreAndKeys(config)
-  const server = await buildServer(config, createLog(config.logLevel), ground)
-  const url = `http://127.0.0.1:${await server.listen()}${config.basePath}`
+  const removeStore = async () => {
+    await database?.drop()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  /** What a failed start has opened is closed, in the reverse order. */
+  const releases: (() => Promise<unknown>)[] = [removeStore]
+  const attempt = async <T>(step: Promise<T>): Promise<T> => {
+    try {
+      return await step
+    } catch (error) {
+      for (const release of releases.toReversed()) await release()
+      throw error
+    }
+  }
+  const ground = await attempt(openStoreAndKeys(config))
+  releases.push(ground.close)
+  const server = await attempt(buildServer(config, options.log ?? createLog(config.logLevel), ground))
+  releases.push(server.stop)
+  const port = await attempt(server.listen())
+  const url = `http://127.0.0.1:${port}${config.basePath}`
   const api = createApi(url, config.rootAccessToken ?? ROOT_TOKEN)
   const closing: (() => Promise<void>)[] = []
   let users = 0
@@ -121,8 +141,7 @@ export async function startGateway(options: GatewayOptions) {
       await server.stop()
       await ground.close()
       for (const close of closing) await close()
-      await database?.drop()
-      rmSync(dataDir, { recursive: true, force: true })
+      await removeStore()
     },
   }
 }
