@@ -1,115 +1,18 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { parse } from 'yaml'
 import { configSchema } from '../../src/manage/contract/config-file.ts'
-import { runHere } from '../support/command.ts'
-import { oneEngine } from '../support/gateway.ts'
 import { startConnectProxy } from '../support/outbound-proxies.ts'
 import { PRIVATE_CA, PRIVATE_CLIENT, PRIVATE_SERVER } from '../support/private-ca.ts'
-import { type Env, newDirectory, newGround, run, settingsOf, startServer } from '../support/process.ts'
-import { startRecorder } from '../support/recorder.ts'
+import { newGround, run, settingsOf, startGatewayOn } from '../support/process.ts'
+import { workplace } from '../support/workplace.ts'
 
 const KEY = 'sk-provider-canary-1234567'
 const CHANGES = 2
 
-/** A directory with files, and commands that run in it. */
-function workplace(env: Env) {
-  const cwd = newDirectory()
-  return {
-    file: (name: string) => join(cwd, name),
-    write(name: string, text: string): void {
-      mkdirSync(join(cwd, name, '..'), { recursive: true })
-      writeFileSync(join(cwd, name), text)
-    },
-    sluice: (...words: string[]) => runHere(words, { cwd, env }),
-    sluiceProcess: (...words: string[]) => run(words, { cwd, env }),
-  }
-}
-
-const yaml = (url: string, target = 'served') => `version: 1
-channels:
-  - name: provider
-    type: 1
-    base_url: ${url}
-    key: env:PROVIDER_KEY
-    models: [served, other]
-aliases:
-  - {name: asked, target: ${target}, channels: [provider]}
-prices:
-  - {model: served, input: 1, output: 2}
-  - {model: other, input: 1, output: 2}
-tokens:
-  - name: app
-    unlimited_quota: true
-`
-
 describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)', () => {
-  for (const engine of oneEngine('sqlite'))
-    for (const workers of engine === 'sqlite' ? [1, 2] : [2])
-      it(`configures a running gateway of ${workers} workers on ${engine}`, async () => {
-        const ground = { ...(await newGround(engine)), env: { SLUICE_WORKERS: String(workers) } }
-        const { sluice, sluiceProcess, write, file } = workplace({ ...settingsOf(ground), PROVIDER_KEY: KEY })
-        const provider = await startRecorder()
-        const server = await startServer(ground)
-        try {
-          write('sluice.yaml', yaml(provider.url))
-          const planned = await sluice('apply', '-f', 'sluice.yaml', '--dry-run')
-          assert.equal(planned.code, CHANGES, planned.stderr)
-          assert.match(planned.stdout, /^ {2}\+ channel "provider"\n {6}name: "provider"\n {6}type: 1\n/)
-          assert.match(planned.stdout, /\n {6}key: \(secret\)\n/)
-          assert.match(planned.stdout, /\nPlan: 5 to create, 0 to change, 0 to delete\.\n$/)
-          assert.doesNotMatch(planned.stdout, /canary/)
-
-          const applied = await sluiceProcess('apply', '-f', 'sluice.yaml', '--secrets-out', 'secrets.json')
-          assert.deepEqual([applied.code, applied.stderr], [0, ''])
-          assert.match(applied.stdout, /\nApplied: 5 created, 0 changed, 0 deleted\.\n$/)
-          assert.doesNotMatch(applied.stdout, /sk-/)
-          assert.equal(statSync(file('secrets.json')).mode & 0o777, 0o600)
-          const { secrets } = JSON.parse(readFileSync(file('secrets.json'), 'utf8'))
-          assert.deepEqual([secrets.length, secrets[0].name, secrets[0].username], [1, 'app', 'root'])
-
-          const chat = { model: 'asked', messages: [{ role: 'user', content: 'hello' }] }
-          const ask = () => server.api('POST', '/v1/chat/completions', chat, { token: secrets[0].value })
-          const reply = await ask()
-          assert.equal(reply.status, 200, reply.text)
-          assert.equal(provider.last().headers.authorization, `Bearer ${KEY}`)
-          assert.equal(provider.last().body.model, 'served')
-
-          const again = await sluice('apply', '-f', 'sluice.yaml', '--secrets-out', 'secrets.json')
-          assert.deepEqual(
-            [again.code, again.stdout],
-            [0, 'No changes: the gateway has the configuration of the file.\n'],
-          )
-          assert.equal(JSON.parse(readFileSync(file('secrets.json'), 'utf8')).secrets.length, 1)
-          assert.equal((await sluice('apply', '-f', 'sluice.yaml', '--dry-run')).code, 0)
-
-          write('sluice.yaml', yaml(provider.url, 'other'))
-          assert.equal((await sluice('apply', '-f', 'sluice.yaml')).code, 0)
-          // The change is in effect in every worker as soon as the command ends.
-          for (let round = 0; round < 2 * workers; round++) {
-            assert.equal((await ask()).status, 200)
-            assert.equal(provider.last().body.model, 'other')
-          }
-        } finally {
-          await provider.close()
-          await server.stop()
-        }
-        const stopped = await sluice('apply', '-f', 'sluice.yaml', '--json')
-        assert.deepEqual([stopped.code, JSON.parse(stopped.stdout).changes], [0, []])
-
-        const exported = await sluiceProcess('export', 'exported.yaml')
-        assert.deepEqual([exported.code, exported.stderr], [0, ''])
-        const text = readFileSync(file('exported.yaml'), 'utf8')
-        assert.doesNotMatch(text, /canary|sk-/)
-        assert.deepEqual(parse(text).channels[0].models, ['served', 'other'])
-        assert.equal((await sluice('apply', '-f', 'exported.yaml', '--dry-run')).code, 0)
-        assert.equal((await sluice('export', 'exported.yaml')).code, 1)
-      })
-
   it('reads a directory, and secrets from files beside it', async () => {
     const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
     write('conf/20-aliases.yml', 'version: 1\naliases: [{name: a, target: b, channels: [c]}]\n')
@@ -151,9 +54,7 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
     const ground = await newGround('sqlite')
     const PROXY_URL = `http://ann:canary-password@127.0.0.1:${proxy.port}`
     const { sluice, write } = workplace({ ...settingsOf(ground), PROVIDER_KEY: KEY, PROXY_URL })
-    const server = await startServer(ground)
     test.after(async () => {
-      await server.stop()
       await proxy.close()
       provider.closeAllConnections()
       provider.close()
@@ -187,11 +88,13 @@ channels:
     assert.deepEqual([applied.code, applied.stderr], [0, ''])
     assert.doesNotMatch(applied.stdout, /canary|PRIVATE KEY/)
 
+    const server = await startGatewayOn(ground)
     const [channel] = (await server.api('GET', '/api/channel/')).body.data.items
     const listed = await server.api('GET', `/api/channel/fetch_models/${channel.id}`)
     assert.deepEqual(listed.body.data, ['listed'], listed.text)
     assert.deepEqual(proxy.targets, [`provider.test:${port}`])
     assert.doesNotMatch(JSON.stringify(channel), /canary|PRIVATE KEY/)
+    await server.close()
 
     assert.match((await sluice('apply', '-f', 'sluice.yaml')).stdout, /^No changes/)
     const exported = await sluice('export')
@@ -293,35 +196,32 @@ channels:
     write('one.yaml', 'version: 1\naliases: [{name: a, target: b}]\n')
     write('two.yaml', 'version: 1\naliases: [{name: a, target: c}]\n')
     assert.equal((await sluice('apply', '-f', 'one.yaml')).code, 0)
-    const server = await startServer(ground)
-    try {
-      assert.equal((await sluice('apply', '-f', 'two.yaml', '--reason', 'new target')).code, 0)
-      const log = await sluice('config', 'log')
-      assert.match(
-        log.stdout,
-        /^ {4}3 {2}\S+Z {2}system \(command:apply\) {2}~ alias "a" {2}# new target\n {4}2 /,
-      )
-      assert.equal(JSON.parse((await sluice('config', 'log', '--json', '--limit', '1')).stdout).length, 1)
-      const one = await sluice('config', 'show', '3')
-      assert.match(
-        one.stdout,
-        /^revision 3, .*\nreason: new target\n\n {2}~ alias "a"\n {6}target: "b" -> "c"\n$/,
-      )
-      assert.equal((await sluice('config', 'diff', '2')).stdout, '  ~ alias "a"\n      target: "b" -> "c"\n')
-      assert.equal((await sluice('config', 'diff', '3')).stdout, 'No differences.\n')
-      const planned = await sluice('config', 'rollback', '2', '--dry-run')
-      assert.deepEqual([planned.code, planned.stdout], [CHANGES, '  ~ alias "a"\n      target: "c" -> "b"\n'])
-      const restored = await sluice('config', 'rollback', '2')
-      assert.deepEqual([restored.code, restored.stderr], [0, ''])
-      assert.match(restored.stdout, /\nRestored the configuration of 2 as revision 4\.\n$/)
-      const { items } = (await server.api('GET', '/api/alias/')).body.data
-      assert.equal(items[0].target, 'b')
-      assert.equal((await sluice('config', 'rollback', '2', '--dry-run')).code, 0)
-      const drift = await sluice('apply', '-f', 'two.yaml', '--dry-run')
-      assert.match(drift.stdout, /target: "b" -> "c" {2}# changed outside of the file, which had set "c"/)
-    } finally {
-      await server.stop()
-    }
+    assert.equal((await sluice('apply', '-f', 'two.yaml', '--reason', 'new target')).code, 0)
+    const log = await sluice('config', 'log')
+    assert.match(
+      log.stdout,
+      /^ {4}3 {2}\S+Z {2}system \(command:apply\) {2}~ alias "a" {2}# new target\n {4}2 /,
+    )
+    assert.equal(JSON.parse((await sluice('config', 'log', '--json', '--limit', '1')).stdout).length, 1)
+    const one = await sluice('config', 'show', '3')
+    assert.match(
+      one.stdout,
+      /^revision 3, .*\nreason: new target\n\n {2}~ alias "a"\n {6}target: "b" -> "c"\n$/,
+    )
+    assert.equal((await sluice('config', 'diff', '2')).stdout, '  ~ alias "a"\n      target: "b" -> "c"\n')
+    assert.equal((await sluice('config', 'diff', '3')).stdout, 'No differences.\n')
+    const planned = await sluice('config', 'rollback', '2', '--dry-run')
+    assert.deepEqual([planned.code, planned.stdout], [CHANGES, '  ~ alias "a"\n      target: "c" -> "b"\n'])
+    const restored = await sluice('config', 'rollback', '2')
+    assert.deepEqual([restored.code, restored.stderr], [0, ''])
+    assert.match(restored.stdout, /\nRestored the configuration of 2 as revision 4\.\n$/)
+    const server = await startGatewayOn(ground)
+    const { items } = (await server.api('GET', '/api/alias/')).body.data
+    await server.close()
+    assert.equal(items[0].target, 'b')
+    assert.equal((await sluice('config', 'rollback', '2', '--dry-run')).code, 0)
+    const drift = await sluice('apply', '-f', 'two.yaml', '--dry-run')
+    assert.match(drift.stdout, /target: "b" -> "c" {2}# changed outside of the file, which had set "c"/)
     for (const [words, code] of [
       [['log', '--limit', '0'], 64],
       [['show'], 64],
