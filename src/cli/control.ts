@@ -37,17 +37,13 @@ export type Commands = { readonly operations: Operations; readonly run: RunComma
  * Serves commands over a Unix socket that only the owner of the data directory can open. What runs
  * them is loaded with the first command.
  */
-export async function serveControl(
-  dataDir: string,
-  load: () => Promise<Commands>,
-  heartbeatMs = HEARTBEAT_MS,
-): Promise<Server> {
+export async function serveControl(dataDir: string, load: () => Promise<Commands>): Promise<Server> {
   const path = socketPath(dataDir)
   // A killed process leaves its socket behind. This process has the lock of the directory, so no other one uses it.
   rmSync(path, { force: true })
   const server = createServer(async (incoming, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
-    const heartbeat = setInterval(() => response.write(' '), heartbeatMs)
+    const heartbeat = setInterval(() => response.write(' '), HEARTBEAT_MS)
     const outcome = await answer(load, incoming.url ?? '', incoming)
     clearInterval(heartbeat)
     response.end(JSON.stringify(outcome))
