@@ -7,80 +7,21 @@ import type { AccountId, AccountKind } from '../../src/domain/account.ts'
 import { unitsLeft } from '../../src/domain/money.ts'
 import { lockAccount } from '../../src/store/books/accounts.ts'
 import { runHere } from '../support/command.ts'
-import { oneEngine } from '../support/engines.ts'
-import { channel, token, user } from '../support/new-api-content.ts'
+import { describeKilledImport, HASH } from '../support/killed-import.ts'
+import { token, user } from '../support/new-api-content.ts'
 import { fillSource, NEW_API_TABLES } from '../support/new-api-source.ts'
 import {
-  launch,
   lookInto,
   newDirectory,
   newGround,
-  run,
   type ServerOptions,
   settingsOf,
   until,
 } from '../support/process.ts'
 import { writeSqlite } from '../support/source-database.ts'
 
-const USERS = 300
-const TOKENS = 3_000
-const HASH = '$2a$10$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234'
-/** The numbers of tokens after which the import is killed: at its start, and in its middle. */
-const KILLED_AFTER = [1, TOKENS / 3]
-
-const from1 = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
-
-async function makeSource(): Promise<string> {
-  const file = join(newDirectory(), 'one-api.db')
-  const writer = writeSqlite(file)
-  await fillSource(writer, NEW_API_TABLES, {
-    users: from1(USERS).map(id => user(id, `user${id}`, { quota: id * 1_000, password: HASH })),
-    tokens: from1(TOKENS).map(id => token(id, (id % USERS) + 1, `k${String(id).padStart(47, 'x')}`)),
-    channels: from1(20).map(id => channel(id, `channel ${id}`)),
-  })
-  await writer.close()
-  return file
-}
-
-for (const engine of oneEngine('postgres'))
-  describe(`an import into ${engine} that is killed`, () => {
-    it('is completed by the next runs, with every unit booked once', async () => {
-      const from = await makeSource()
-      const ground = await newGround(engine)
-      const env = settingsOf(ground)
-      const words = ['import', 'new-api', '--from', from, '--json']
-      const countTokens = () =>
-        lookInto(ground, async ({ db }) => (await db.selectFrom('tokens').select('id').execute()).length)
-      for (const least of KILLED_AFTER) {
-        const importing = launch(words, { env })
-        await until(`${least} tokens to be imported`, async () =>
-          (await countTokens()) >= least || !importing.isRunning() ? true : undefined,
-        )
-        importing.signal('SIGKILL')
-        await importing.ended
-      }
-      const last = await run(words, { env })
-      assert.equal(last.code, 0, last.stderr)
-      assert.equal(await countTokens(), TOKENS)
-      const balances = await lookInto(ground, ({ db }) =>
-        db
-          .selectFrom('accounts')
-          .innerJoin('users', join =>
-            join.onRef('users.id', '=', 'accounts.owner_id').on('kind', '=', 'user'),
-          )
-          .select(['username', 'credited'])
-          .where('username', '<>', 'root')
-          .orderBy('users.id')
-          .execute(),
-      )
-      assert.deepEqual(
-        balances.map(({ username, credited }) => [username, unitsLeft(credited)]),
-        from1(USERS).map(id => [`user${id}`, id * 1_000]),
-      )
-      const verified = await runHere(['verify'], { env })
-      assert.equal(verified.code, 0, verified.stdout)
-    })
-  })
+// In its middle. The system tests kill it at its start too, and have more tokens.
+describeKilledImport({ users: 100, tokens: 1_200, killedAfter: [400] })
 
 describe('two machines that import the same source into PostgreSQL at the same time', () => {
   const accountOf = (ground: ServerOptions, kind: AccountKind) =>
@@ -123,7 +64,7 @@ describe('two machines that import the same source into PostgreSQL at the same t
     })
     const ground = await newGround('postgres')
     const runImport = (on: ServerOptions) =>
-      run(['import', 'new-api', '--from', from, '--json'], { env: settingsOf(on) })
+      runHere(['import', 'new-api', '--from', from, '--json'], { env: settingsOf(on) })
     const first = await runImport(ground)
     assert.equal(first.code, 0, first.stderr)
     const other = { ...ground, dataDir: join(newDirectory(), 'data') }

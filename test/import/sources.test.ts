@@ -3,124 +3,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { isObject } from '../../src/domain/json-object.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
-import { mysqlMissing, startMysql } from '../support/mysql.ts'
-import { bcrypt, channel, contentFor, key, token, user } from '../support/new-api-content.ts'
+import { contentOf, importInto, sqliteFile, withGateway } from '../support/import-content.ts'
+import { bcrypt, channel, key, token, user } from '../support/new-api-content.ts'
 import { fillSource, NEW_API_TABLES, ONE_API_TABLES, type SourceContent } from '../support/new-api-source.ts'
 import { createDatabase } from '../support/postgres.ts'
-import { newDirectory, newGround, run, settingsOf } from '../support/process.ts'
-import { writeMysql, writePostgres, writeSqlite } from '../support/source-database.ts'
-
-const sqliteFile = async (tables: typeof NEW_API_TABLES | typeof ONE_API_TABLES, content: SourceContent) => {
-  const file = join(newDirectory(), 'source.db')
-  const writer = writeSqlite(file)
-  await fillSource(writer, tables, content)
-  await writer.close()
-  return file
-}
-
-/** Everything that an import wrote, without ids and times of this gateway. */
-async function contentOf({ db }: Gateway) {
-  const users = await db
-    .selectFrom('users')
-    .innerJoin('accounts', join => join.onRef('accounts.owner_id', '=', 'users.id').on('kind', '=', 'user'))
-    .select(['username', 'display_name', 'role', 'status', 'user_group', 'unlimited', 'credited'])
-    .orderBy('username_key')
-    .execute()
-  const tokens = await db
-    .selectFrom('tokens')
-    .innerJoin('accounts', join => join.onRef('accounts.owner_id', '=', 'tokens.id').on('kind', '=', 'token'))
-    .select(['name', 'key_hint', 'status', 'expired_time', 'models', 'allow_ips', 'unlimited', 'credited'])
-    .orderBy('key_hint')
-    .execute()
-  const channels = await db
-    .selectFrom('channels')
-    .select(['name', 'type', 'base_url', 'models', 'model_mapping', 'priority', 'weight', 'status', 'tag'])
-    .orderBy('name')
-    .execute()
-  const prices = await db.selectFrom('prices').select(['model', 'price']).orderBy('model').execute()
-  return { users, tokens, channels, prices }
-}
-
-async function withGateway<T>(work: (gateway: Gateway) => Promise<T>): Promise<T> {
-  const gateway = await startGateway({ engine: 'sqlite' })
-  try {
-    return await work(gateway)
-  } finally {
-    await gateway.close()
-  }
-}
-
-const importInto = async (gateway: Gateway, kind: 'new-api' | 'one-api', from: string) => {
-  const report = await gateway.operations.importFrom({ kind, from, dryRun: false })
-  assert.ok((await gateway.operations.verify({})).ok)
-  return report
-}
-
-describe('a database of new-api in MySQL', { skip: mysqlMissing }, () => {
-  let mysql: Awaited<ReturnType<typeof startMysql>>
-  before(async () => {
-    mysql = await startMysql()
-    const writer = await writeMysql(mysql.url)
-    const content = contentFor('https://example.com')
-    const isDate = (value: unknown) => typeof value === 'string' && /^\d{4}-\d\d-\d\d \d\d:/.test(value)
-    // MySQL's times have no zone.
-    const dated = Object.fromEntries(
-      Object.entries(content).map(([table, rows]) => [
-        table,
-        rows.map(row =>
-          Object.fromEntries(
-            Object.entries(row).map(([name, value]) => [
-              name,
-              isDate(value) ? '2026-01-02 03:04:05.678' : value,
-            ]),
-          ),
-        ),
-      ]),
-    )
-    await fillSource(writer, NEW_API_TABLES, dated)
-    await writer.close()
-  })
-  after(() => mysql?.stop())
-
-  it('is imported like one in SQLite', async () => {
-    const expected = await withGateway(async gateway => {
-      await importInto(
-        gateway,
-        'new-api',
-        await sqliteFile(NEW_API_TABLES, contentFor('https://example.com')),
-      )
-      return contentOf(gateway)
-    })
-    for (const url of [mysql.readerUrl, mysql.goUrl])
-      await withGateway(async gateway => {
-        await importInto(gateway, 'new-api', url)
-        assert.deepEqual(await contentOf(gateway), expected)
-      })
-  })
-
-  it('is read by the built program, and its URL may be in the environment', async () => {
-    const env = { ...settingsOf(await newGround('sqlite')), SQL_DSN: mysql.goUrl }
-    const { code, stdout, stderr } = await run(['import', 'new-api', '--from', 'env:SQL_DSN', '--json'], {
-      env,
-    })
-    assert.equal(code, 0, stderr)
-    assert.equal(JSON.parse(stdout).counts.users.created, 8)
-    const unset = await run(['import', 'new-api', '--from', 'env:NOT_SET'], { env })
-    assert.deepEqual([unset.code, /NOT_SET is not set/.test(unset.stderr)], [1, true])
-  })
-
-  it('is named without its password in errors', async () => {
-    const wrong = mysql.readerUrl.replace('word', 'wrong')
-    await withGateway(gateway =>
-      assert.rejects(gateway.operations.importFrom({ kind: 'new-api', from: wrong, dryRun: true }), error => {
-        assert.match((error as Error).message, /the MySQL database cannot be read/)
-        assert.doesNotMatch((error as Error).message, /p@ss|wrong|%40/)
-        return true
-      }),
-    )
-  })
-})
+import { newDirectory } from '../support/process.ts'
+import { writePostgres, writeSqlite } from '../support/source-database.ts'
 
 const ONE_API: SourceContent = {
   users: [
