@@ -26,8 +26,12 @@ export const scrub = (line: string) =>
 const droppedLinesEntry = (lines: number) =>
   `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), lines, msg: 'Log lines were dropped: the reader of the log is too slow or the disk is full.' })}\n`
 
-/** JSON lines on stdout, pretty-printed on a terminal. Bodies and headers are never logged, and credentials are redacted by shape. */
-export function createLog(level: string, format: 'auto' | 'json' = 'auto'): pino.Logger {
+/** JSON lines on stdout, or on another output, pretty-printed on a terminal. Bodies and headers are never logged, and credentials are redacted by shape. */
+export function createLog(
+  level: string,
+  format: 'auto' | 'json' = 'auto',
+  output?: pino.DestinationStream,
+): pino.Logger {
   return pino(
     {
       level,
@@ -51,9 +55,10 @@ export function createLog(level: string, format: 'auto' | 'json' = 'auto'): pino
       },
       hooks: { streamWrite: scrub },
     },
-    pretty && format === 'auto'
-      ? pretty({ colorize: true, ignore: 'pid,hostname' })
-      : createLogLines(STDOUT, droppedLinesEntry),
+    output ??
+      (pretty && format === 'auto'
+        ? pretty({ colorize: true, ignore: 'pid,hostname' })
+        : createLogLines(STDOUT, droppedLinesEntry)),
   )
 }
 

@@ -1,52 +1,30 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { MANAGEMENT_STATUS, RELAY_STATUS } from '../../src/domain/errors.ts'
-import { freePort } from '../support/free-port.ts'
-import { createDatabase } from '../support/postgres.ts'
 import {
-  logLines,
-  lookInto,
-  newDirectory,
-  type Server,
-  type ServerOptions,
-  startServer,
-  until,
-} from '../support/process.ts'
-import { startProxy } from '../support/proxy.ts'
+  chat,
+  createErrorReports,
+  type Expectation,
+  type Furnisher,
+  headOf,
+  MESSAGES,
+  type RelayRequest,
+} from '../support/error-reports.ts'
+import { freePort } from '../support/free-port.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { collectLog, type LogLines } from '../support/log-lines.ts'
+import { until } from '../support/process.ts'
 import { createFurnisher } from '../support/relay.ts'
 
-type Furnisher = ReturnType<typeof createFurnisher>
-type Sent = {
-  readonly path?: string
-  readonly method?: string
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: unknown
-}
-type Expectation = {
-  readonly status: number
-  readonly code: string
-  readonly rule: string
-  /** The action that an administrator, who owns the token, is offered. */
-  readonly action?: string | undefined
-  /** The type of the log row: 5 for an error that cost nothing. */
-  readonly type?: 2 | 5 | undefined
-  /** False if the row has other words than the client got. */
-  readonly isFoundByText?: boolean | undefined
-}
 type Case = Omit<Expectation, 'code'> & {
   /** The name of the case by default. */
   readonly code?: string
   /** Prepares the gateway; returns the token and the request. */
-  prepare(furnisher: Furnisher): Promise<{ readonly key: string; readonly sent: Sent }>
+  prepare(furnisher: Furnisher): Promise<{ readonly key: string; readonly sent: RelayRequest }>
 }
 
-const MESSAGES = [{ role: 'user', content: 'Hello' }]
-const chat = (model: string, more: Readonly<Record<string, unknown>> = {}): Sent => ({
-  body: { model, messages: MESSAGES, ...more },
-})
 const MEGABYTE = 1024 * 1024
 const MAX_BODY_MB = 4
 const ENV = {
@@ -59,7 +37,10 @@ const bodyOf = (megabytes: number) => JSON.stringify({ model: 'any', text: 'x'.r
 
 /** A request with a token of its own. */
 const withToken =
-  (sent: Sent, fields: Readonly<Record<string, unknown>> = { unlimited_quota: true }): Case['prepare'] =>
+  (
+    sent: RelayRequest,
+    fields: Readonly<Record<string, unknown>> = { unlimited_quota: true },
+  ): Case['prepare'] =>
   async ({ newToken }) => ({ key: (await newToken(fields)).key, sent })
 
 /** A request for a model that the simulator serves in this way. */
@@ -75,26 +56,20 @@ const served =
   }
 
 let simulator: Simulator | undefined
-let server: Server
+let gateway: Gateway
 let metricsUrl: string
-let options: ServerOptions
+let log: LogLines
 
-const api: Server['api'] = (...call) => server.api(...call)
-
-const send = (key: string, { path = '/v1/chat/completions', method = 'POST', headers, body }: Sent) =>
-  fetch(`${server.url}${path}`, {
-    method,
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-  }).then(async response => ({
-    status: response.status,
-    text: await response.text(),
-    requestId: response.headers.get('x-request-id') ?? '',
-  }))
+const { api, send, mustBeFound, mustBeLogged, openRaw } = createErrorReports(() => ({
+  url: gateway.url,
+  api: gateway.api,
+  metricsUrl,
+  lines: log.lines,
+}))
 
 /** A video job of a simulated model, and a request about it. */
 const ofVideo =
-  (sim: string, sentOf: (id: string, key: string) => Sent | Promise<Sent>): Case['prepare'] =>
+  (sim: string, sentOf: (id: string, key: string) => RelayRequest | Promise<RelayRequest>): Case['prepare'] =>
   async ({ serve, newToken }) => {
     const { model } = await serve(sim, {}, { per_call: 0.01 })
     const { key } = await newToken({ unlimited_quota: true })
@@ -298,9 +273,7 @@ const CASES: Readonly<Record<string, Case>> = {
       const path = '/v1/images/generations'
       const prepared = await replayed(422, path, 'sim-status-422', { prompt: 'a dog' })(furnisher)
       // A damaged row of the store.
-      await lookInto(options, ({ db }) =>
-        db.updateTable('idempotency').set({ answer_sealed: 'damaged' }).execute(),
-      )
+      await gateway.db.updateTable('idempotency').set({ answer_sealed: 'damaged' }).execute()
       return prepared
     },
   },
@@ -337,102 +310,24 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 }
 
-/** Checks that a request is found by its id everywhere, with the rule that decided. */
-async function mustBeFound(
-  { must }: Pick<Furnisher, 'must'>,
-  reply: { readonly requestId: string; readonly text?: string },
-  { status, code, rule, action, type = 5, isFoundByText = true }: Expectation,
-): Promise<void> {
-  const { requestId, text = '' } = reply
-  // The row of a video job that the gateway searches for is written when the search ends.
-  const row = await until(`the row of ${requestId}`, async () => {
-    const { status: found, body } = await api('GET', `/api/log/request/${requestId}`)
-    return found === 200 ? body.data.rows[0] : undefined
-  })
-  assert.equal(JSON.parse(row.other).error_code, code)
-  const { items } = await must(api('GET', `/api/log/?request_id=${requestId}`))
-  assert.deepEqual([items.length, items[0]?.type], [1, type])
-
-  const byId = await must(api('GET', `/api/log/explain?q=${requestId}`))
-  assert.deepEqual([byId.rule, byId.action?.kind], [rule, action], JSON.stringify(byId))
-  assert.equal(byId.request.request_id, requestId)
-  assert.ok(byId.sentences[0].includes(code) && byId.sentences.length >= 2, JSON.stringify(byId.sentences))
-  if (isFoundByText) {
-    // A developer pastes what the client printed.
-    const pasted = encodeURIComponent(`Error code: ${status} - ${text}`)
-    const byText = await must(api('GET', `/api/log/explain?q=${pasted}`))
-    assert.deepEqual([byText.rule, byText.request?.request_id], [rule, requestId])
-  }
-  await mustBeLogged(reply, { status, code })
-}
-
-const metricsText = async () => (await fetch(metricsUrl)).text()
-
-/** The line of a request, and its count. */
-async function mustBeLogged(
-  { requestId }: { readonly requestId: string },
-  { status, code }: Pick<Expectation, 'status' | 'code'>,
-  metric = 'sluice_requests_total',
-) {
-  const line = await until('the log line', () =>
-    logLines(server.stdout()).find(each => each.request_id === requestId && each.status !== undefined),
-  )
-  assert.deepEqual([line.status, line.code], [status, code])
-  assert.match(
-    await metricsText(),
-    new RegExp(`^${metric}\\{.*status="${status}",code="${code}"\\} [1-9]`, 'm'),
-  )
-  return line
-}
-
-async function start(more: Readonly<Record<string, string>> = {}, databaseUrl?: string): Promise<void> {
+async function start(more: Readonly<Record<string, string>> = {}): Promise<void> {
   const port = await freePort()
   metricsUrl = `http://127.0.0.1:${port}/metrics`
+  log = collectLog('info')
   const env = { ...ENV, SLUICE_METRICS_PORT: String(port), ...more }
-  options = { dataDir: newDirectory(), databaseUrl, env }
-  server = await startServer(options)
+  gateway = await startGateway({ engine: 'sqlite', env, log: log.log })
 }
-
-/** Writes a part of a request on a connection of its own, and returns the response as far as it is received. */
-async function openRaw(head: string) {
-  const socket = connect(server.port, '127.0.0.1')
-  let received = ''
-  socket.setEncoding('utf8').on('data', text => {
-    received += text
-  })
-  socket.on('error', () => {})
-  await once(socket, 'connect')
-  socket.write(head)
-  return {
-    socket,
-    answer: () =>
-      until(
-        'the answer',
-        () => {
-          const requestId = /x-request-id: (\S+)/i.exec(received)?.[1]
-          return requestId === undefined ? undefined : { requestId, status: Number(received.split(' ')[1]) }
-        },
-        120_000,
-      ),
-  }
-}
-
-const headOf = (key: string, path = '/v1/chat/completions') =>
-  `POST ${path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n`
 
 describe('a request that ends with an error (docs/reference/errors.md: Relay errors)', () => {
   let furnisher: Furnisher
-  let slow: Awaited<ReturnType<typeof openRaw>>
 
   before(async () => {
     simulator = await startSimulator()
     await start()
-    furnisher = createFurnisher(server.api, simulator.url)
-    // Its body never arrives: the timeout passes while the other cases run.
-    slow = await openRaw(`${headOf((await furnisher.newToken()).key)}\r\n{"model":`)
+    furnisher = createFurnisher(gateway.api, simulator.url)
   })
   after(async () => {
-    await server?.stop()
+    await gateway?.close()
     await simulator?.close()
   })
 
@@ -444,31 +339,8 @@ describe('a request that ends with an error (docs/reference/errors.md: Relay err
       await mustBeFound(furnisher, reply, { ...expected, code })
     })
 
-  it('is found and explained: request_timeout', async () => {
-    const { status, requestId } = await slow.answer()
-    const expected = { status: 408, code: 'request_timeout', rule: 'client', isFoundByText: false }
-    assert.equal(status, expected.status)
-    await mustBeFound(furnisher, { requestId }, expected)
-  })
-
-  it('is recorded if the client leaves before its request is complete, with the status 499 in the log', async () => {
-    const { id, key } = await furnisher.newToken()
-    const { socket } = await openRaw(`${headOf(key)}\r\n{"model":`)
-    // The slow request has ended in the test before.
-    await until(
-      'the request',
-      async () => /^sluice_in_flight_requests 1$/m.test(await metricsText()) || undefined,
-    )
-    socket.destroy()
-    const { request_id: requestId } = await until('the row', async () => {
-      const { rows } = await furnisher.must(api('GET', `/api/log/walk?token_id=${id}&limit=1`))
-      return rows[0]
-    })
-    const expected = { status: 499, code: 'request_timeout', rule: 'client', isFoundByText: false }
-    await mustBeFound(furnisher, { requestId }, expected)
-  })
-
   it('is provoked here for every code of the table', () => {
+    // In test/system/app/error-table.test.ts.
     const elsewhere = ['request_timeout', 'shutting_down', 'ledger_unavailable']
     const provoked = new Set([...Object.entries(CASES).map(([name, { code = name }]) => code), ...elsewhere])
     assert.deepEqual(
@@ -495,10 +367,10 @@ describe('a request that a busy gateway refuses', () => {
   before(async () => {
     simulator = await startSimulator()
     await start({ SLUICE_MAX_CONNECTIONS: String(MAX_CONNECTIONS) })
-    furnisher = createFurnisher(server.api, simulator.url)
+    furnisher = createFurnisher(gateway.api, simulator.url)
   })
   after(async () => {
-    await server?.stop()
+    await gateway?.close()
     await simulator?.close()
   })
 
@@ -529,68 +401,6 @@ describe('a request that a busy gateway refuses', () => {
     assert.deepEqual([relayed?.status, managed?.status], [503, 503])
     await mustBeFound(furnisher, { requestId: relayed?.requestId ?? '' }, expected)
     await mustBeLogged({ requestId: managed?.requestId ?? '' }, expected, 'sluice_management_requests_total')
-  })
-
-  it('is found and explained when the gateway has started again: shutting_down', async () => {
-    const { key } = await furnisher.newToken()
-    const { socket, answer } = await openRaw(headOf(key))
-    // The gateway has read what was sent before: it answers a later request.
-    await furnisher.must(api('GET', '/api/status'))
-    server.signal('SIGTERM')
-    await until('the stop', () =>
-      logLines(server.stdout()).find(({ msg }) => /^Shutting down/.test(String(msg))),
-    )
-    socket.write('\r\n')
-    const { status, requestId } = await answer()
-    assert.equal(status, 503)
-    socket.destroy()
-    await server.ended
-    const line = logLines(server.stdout()).find(each => each.request_id === requestId)
-    assert.deepEqual([line?.status, line?.code], [503, 'shutting_down'])
-    server = await startServer(options)
-    const { rows } = await furnisher.must(api('GET', `/api/log/request/${requestId}`))
-    assert.equal(JSON.parse(rows[0].other).error_code, 'shutting_down')
-    const { rule } = await furnisher.must(api('GET', `/api/log/explain?q=${requestId}`))
-    assert.equal(rule, 'gateway')
-  })
-})
-
-describe('a request while the store is unavailable', () => {
-  let furnisher: Furnisher
-  let proxy: Awaited<ReturnType<typeof startProxy>>
-  let drop: () => Promise<void>
-
-  before(async () => {
-    simulator = await startSimulator()
-    const database = await createDatabase()
-    drop = database.drop
-    proxy = await startProxy(new URL(database.url))
-    const url = new URL(database.url)
-    url.port = String(proxy.port)
-    await start({}, url.href)
-    furnisher = createFurnisher((...call) => server.api(...call), simulator.url)
-  })
-  after(async () => {
-    await server?.stop()
-    proxy?.close()
-    await drop?.()
-    await simulator?.close()
-  })
-
-  it('is found and explained when the store is back: ledger_unavailable', async () => {
-    const { model } = await furnisher.serve('sim-small')
-    const { key } = await furnisher.newToken()
-    // The gateway knows the token from now on, and has leased nothing for it.
-    assert.equal((await send(key, chat('no-such-model'))).status, 404)
-    proxy.set('refuse')
-    const reply = await send(key, chat(model))
-    const managed = await api('GET', '/api/token/')
-    assert.deepEqual([reply.status, managed.status], [503, 503])
-    const expected = { status: 503, code: 'store_unavailable' }
-    const requestId = managed.headers.get('x-request-id') ?? ''
-    await mustBeLogged({ requestId }, expected, 'sluice_management_requests_total')
-    proxy.set('pass')
-    await mustBeFound(furnisher, reply, { ...expected, code: 'ledger_unavailable', rule: 'gateway' })
   })
 })
 
@@ -676,7 +486,7 @@ describe('an error of the management API (docs/reference/errors.md: Management e
 
   before(async () => {
     await start({ SLUICE_MAX_MEMORY_MB: '64' })
-    const furnisher = createFurnisher(server.api, '')
+    const furnisher = createFurnisher(gateway.api, '')
     const user = { username: 'somebody', password: 'long enough' }
     await furnisher.must(api('POST', '/api/user/', user))
     const { headers } = await api('POST', '/api/user/login', user, { token: null })
@@ -687,7 +497,7 @@ describe('an error of the management API (docs/reference/errors.md: Management e
       )
     ).token
   })
-  after(() => server?.stop())
+  after(() => gateway?.close())
 
   for (const [code, requests] of Object.entries(MANAGEMENT))
     it(`is logged and counted with its code: ${code}`, async () => {
@@ -707,17 +517,16 @@ describe('an error of the management API (docs/reference/errors.md: Management e
     })
 
   it('is logged and counted with its code: internal_error', async () => {
-    const requestId = await lookInto(options, async ({ db }) => {
-      const head = db.selectFrom('chains').select('seq').where('name', '=', 'audit')
-      const { seq } = await head.executeTakeFirstOrThrow()
-      const setSeq = (value: number) =>
-        db.updateTable('chains').set({ seq: value }).where('name', '=', 'audit').execute()
-      // The next audit record has the number of an older one.
-      await setSeq(0)
-      const reply = await api('POST', '/api/token/', { name: 'x' })
-      await setSeq(seq)
-      return reply.headers.get('x-request-id') ?? ''
-    })
+    const { db } = gateway
+    const head = db.selectFrom('chains').select('seq').where('name', '=', 'audit')
+    const { seq } = await head.executeTakeFirstOrThrow()
+    const setSeq = (value: number) =>
+      db.updateTable('chains').set({ seq: value }).where('name', '=', 'audit').execute()
+    // The next audit record has the number of an older one.
+    await setSeq(0)
+    const reply = await api('POST', '/api/token/', { name: 'x' })
+    await setSeq(seq)
+    const requestId = reply.headers.get('x-request-id') ?? ''
     const expected = { status: 500, code: 'internal_error' }
     await mustBeLogged({ requestId }, expected, 'sluice_management_requests_total')
   })
