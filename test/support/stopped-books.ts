@@ -9,6 +9,7 @@ import { operationsOf } from '../../src/app/operations.ts'
 import { openStoreAndKeys, type StoreAndKeys } from '../../src/app/store-and-keys.ts'
 import type { Report } from '../../src/cli/command.ts'
 import type { Db } from '../../src/store/engine/store.ts'
+import { TEST_PASSWORD_COST } from './first-start.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 import { createDatabase } from './postgres.ts'
 import { createFurnisher } from './relay.ts'
@@ -32,8 +33,8 @@ async function newPlace(engine: EngineName, template?: Place): Promise<Place> {
   }
 }
 
-const configOf = ({ dataDir, databaseUrl }: Place) =>
-  readConfig({
+const configOf = ({ dataDir, databaseUrl }: Place) => ({
+  ...readConfig({
     PORT: '0',
     SLUICE_DATA: dataDir,
     SLUICE_LOG: 'silent',
@@ -41,7 +42,9 @@ const configOf = ({ dataDir, databaseUrl }: Place) =>
     SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
     SLUICE_ROOT_PASSWORD: ROOT_PASSWORD,
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
-  })
+  }),
+  passwordCost: TEST_PASSWORD_COST,
+})
 
 /** Store and keys only, as a command without a server opens them. */
 async function whileOpen<T>(place: Place, work: (ground: StoreAndKeys) => Promise<T>): Promise<T> {

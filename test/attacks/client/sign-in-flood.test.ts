@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
-import { PASSWORD_COST } from '../../../src/identity/passwords.ts'
+import { describe, it } from 'node:test'
 import { createThrottle } from '../../../src/identity/throttle.ts'
-import { type Gateway, suiteGateway } from '../../support/gateway.ts'
-
-/** Another address of one /64 with every call. */
-const inOneNetwork = (index: number) =>
-  `2001:db8:7:1:${index.toString(16)}::${((index * 7919) % 65_536).toString(16)}`
+import { inOneNetwork, suiteFlood } from '../../support/sign-in-flood.ts'
 
 describe('guessing passwords', () => {
   const guess = (addressAt: (index: number) => string, tries: number) => {
@@ -60,64 +55,14 @@ describe('guessing passwords', () => {
   })
 })
 
+// Other floods are system tests: each takes seconds of CPU time.
 describe('a flood of sign-ins', () => {
-  const gateway = suiteGateway({
-    engine: 'sqlite',
-    env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' },
-    // Cheaper hashes would not fill the queue.
-    passwordCost: PASSWORD_COST,
-  })
-  let alice: Awaited<ReturnType<Gateway['createUser']>>
-  before(async () => {
-    alice = await gateway.createUser({ username: 'alice' })
-  })
-
-  const login = (address: string, username: string, password: string) =>
-    gateway.api(
-      'POST',
-      '/api/user/login',
-      { username, password },
-      { token: null, headers: { 'x-forwarded-for': address } },
-    )
-
-  /** Sends concurrent sign-ins from these addresses until `work` is done. */
-  async function whileFlooded<T>(addressAt: (index: number) => string, work: () => Promise<T>): Promise<T> {
-    let sent = 0
-    let isOver = false
-    const overloaded = Promise.withResolvers<void>()
-    const senders = Array.from({ length: 60 }, async () => {
-      while (!isOver) {
-        const index = ++sent
-        const { status } = await login(addressAt(index), `stranger-${index}`, 'a wrong password')
-        if (status === 503) overloaded.resolve()
-      }
-    })
-    await overloaded.promise
-    try {
-      return await work()
-    } finally {
-      isOver = true
-      await Promise.all(senders)
-    }
-  }
-
-  it('from one IPv6 network does not prevent sign-ins from other addresses', async () => {
-    const reply = await whileFlooded(inOneNetwork, () => login('198.51.100.7', 'alice', alice.password))
-    assert.equal(reply.status, 200, reply.text)
-  })
+  const { alice, login, whileFlooded } = suiteFlood()
 
   it('from many addresses does not lock out a user who has signed in from there before', async () => {
     assert.equal((await login('198.51.100.7', 'alice', alice.password)).status, 200)
     const many = (index: number) => `203.${index & 127}.${index >> 7}.1`
     const reply = await whileFlooded(many, () => login('198.51.100.7', 'alice', alice.password))
-    assert.equal(reply.status, 200, reply.text)
-  })
-
-  it('from many addresses does not prevent a signed-in user from setting a password', async () => {
-    const many = (index: number) => `203.${index & 127}.${128 + (index >> 7)}.2`
-    const reply = await whileFlooded(many, () =>
-      gateway.api('POST', '/api/user/', { username: 'made-in-a-flood', password: 'a good password' }),
-    )
     assert.equal(reply.status, 200, reply.text)
   })
 })

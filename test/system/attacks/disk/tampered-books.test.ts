@@ -1,0 +1,3 @@
+import { describeTamperedBooks } from '../../../support/tampered-books.ts'
+
+describeTamperedBooks('postgres')
