@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { isSigned, type Receiver, startReceiver } from '../support/alert-receiver.ts'
-import { childrenOf, newDirectory, type Server, startServer, until } from '../support/process.ts'
+import { isSigned, type Receiver, startReceiver } from '../../support/alert-receiver.ts'
+import { childrenOf, newDirectory, type Server, startServer, until } from '../../support/process.ts'
 
 describe('alerts of a gateway with 2 workers', () => {
   let server: Server
