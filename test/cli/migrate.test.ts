@@ -21,6 +21,7 @@ import {
   until,
 } from '../support/process.ts'
 import { createFurnisher } from '../support/relay.ts'
+import { failedStart } from '../support/start.ts'
 
 after(stopOwnPostgres)
 
@@ -155,8 +156,12 @@ describe('sluice migrate --to postgres://…', () => {
     await moved.close()
 
     // Without DATABASE_URL, a start must not create an empty gateway beside the moved data.
-    for (const command of [args, ['start'], ['verify']]) {
-      const again = await (command[0] === 'start' ? run : runHere)(command, { env })
+    for (const fail of [
+      () => runHere(args, { env }),
+      () => runHere(['verify'], { env }),
+      () => failedStart(ground),
+    ]) {
+      const again = await fail()
       assert.equal(again.code, 78)
       assert.match(again.stderr, /^sluice: DATABASE_URL must be set: [^\n]*sluice\.db\.moved[^\n]*\n$/)
     }
@@ -215,7 +220,7 @@ describe('sluice migrate --to postgres://…', () => {
       foreign.stderr,
       /^sluice: the database of --to [^\n]*permission denied[^\n]*must own the database[^\n]*\n$/,
     )
-    const start = await run(['start'], { env: settingsOf({ ...source, databaseUrl: foreign.url }) })
+    const start = await failedStart({ ...source, databaseUrl: foreign.url })
     assert.equal(start.code, 78)
     assert.match(start.stderr, /^sluice: DATABASE_URL cannot be used: permission denied[^\n]*\n$/)
   })

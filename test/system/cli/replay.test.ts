@@ -1,0 +1,3 @@
+import { describeReplay } from '../../support/saved-test-runs.ts'
+
+describeReplay(2)
