@@ -13,6 +13,9 @@ export type Job = {
   looks: number
 }
 
+/** When a job was asked for. */
+type LookTimes = { lastMs: number | undefined; leastPauseMs: number | undefined }
+
 export type JobState = {
   readonly status: 'queued' | 'running' | 'done' | 'failed' | 'odd'
   /** From 0 to 1. */
@@ -56,26 +59,30 @@ export const isExpiring = ({ model }: Job) => has(model, 'expires')
 
 /** All accepted jobs, in memory. */
 export function createJobs() {
-  const jobs = new Map<string, Job>()
+  const jobs = new Map<string, Job & LookTimes>()
   return {
     take(job: Omit<Job, 'looks'>): void {
-      jobs.set(job.id, { ...job, looks: 0 })
+      jobs.set(job.id, { ...job, looks: 0, lastMs: undefined, leastPauseMs: undefined })
     },
-    find(id: string, owner: string): Job | undefined {
+    find(id: string, owner: string, nowMs: number): Job | undefined {
       const job = jobs.get(id)
       if (job?.owner !== owner) return undefined
       job.looks += 1
+      if (job.lastMs !== undefined)
+        job.leastPauseMs = Math.min(job.leastPauseMs ?? Infinity, nowMs - job.lastMs)
+      job.lastMs = nowMs
       return job
     },
     list: (owner: string): readonly Job[] => [...jobs.values()].filter(job => job.owner === owner).reverse(),
     remove: (id: string): void => void jobs.delete(id),
     report: () => ({
-      jobs: [...jobs.values()].map(({ id, owner, model, prompt, looks, more }) => ({
+      jobs: [...jobs.values()].map(({ id, owner, model, prompt, looks, leastPauseMs, more }) => ({
         id,
         key_hint: owner,
         model,
         prompt,
         looks,
+        least_pause_ms: leastPauseMs ?? null,
         more,
       })),
     }),

@@ -99,8 +99,8 @@ export function remixVideo(inquiry: Inquiry): Reply {
 }
 
 function existing(inquiry: Inquiry): Job {
-  const { params, jobs } = inquiry
-  const job = jobs.find(params[0] ?? '', ownerOf(inquiry))
+  const { params, jobs, time } = inquiry
+  const job = jobs.find(params[0] ?? '', ownerOf(inquiry), time.getTime())
   if (!job) throw new ProviderError('unknown_path', `There is no video ${params[0]}.`)
   return job
 }

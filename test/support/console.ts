@@ -4,9 +4,11 @@ import { newGround, startServer } from './process.ts'
 /** The program with its console built, and a provider to connect. */
 export async function startConsole(env: Readonly<Record<string, string>> = {}) {
   const simulator = await startSimulator()
-  const server = await startServer(await newGround('sqlite', env))
+  const ground = await newGround('sqlite', env)
+  const server = await startServer(ground)
   return {
     ...server,
+    ground,
     simulator,
     async close(): Promise<void> {
       await server.stop()

@@ -1,9 +1,15 @@
 import { createDatabase } from './postgres.ts'
-import { type Env, newDirectory, type Server, startServer, until } from './process.ts'
+import { type Env, newDirectory, type Server, startServer } from './process.ts'
 import { startProxy } from './proxy.ts'
+import { until, WAIT_MS } from './wait.ts'
 
 /** A start waits for PostgreSQL, which may be starting, too, and fails after a minute. */
-const RESTART_MS = 180_000
+const RESTART_MS = 3 * WAIT_MS
+
+/** On a busy machine heartbeats, one a second, are late. They must not be so late that a healthy node is fenced. */
+export const FENCE = { SLUICE_FENCE_S: '30' } as const
+/** For tests that wait for the fence of a node that they kill or cut off: others notice it after 20 s, and a change waits for 25 s. */
+export const SHORT_FENCE = { SLUICE_FENCE_S: '15' } as const
 
 export const SECRET = 'a master secret that all nodes of a test have'
 

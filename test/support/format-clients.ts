@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
-import { fetchPatiently } from './relay.ts'
+import { retryingFetch } from './client.ts'
 
 /** What a test requests in any format: each client expresses it with its own SDK. */
 export type Question = {
@@ -49,7 +49,7 @@ export const resultOf = (name: string) => `${name} has an answer`
 type Loose = any
 
 function chatClient(apiKey: string, url: string): Client {
-  const api = new OpenAI({ apiKey, baseURL: `${url}/v1`, fetch: fetchPatiently, maxRetries: 0 })
+  const api = new OpenAI({ apiKey, baseURL: `${url}/v1`, fetch: retryingFetch, maxRetries: 0 })
   const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
     model,
     max_completion_tokens: LIMIT,
@@ -138,7 +138,7 @@ function chatClient(apiKey: string, url: string): Client {
 }
 
 function messagesClient(apiKey: string, url: string): Client {
-  const api = new Anthropic({ apiKey, baseURL: url, fetch: fetchPatiently, maxRetries: 0 })
+  const api = new Anthropic({ apiKey, baseURL: url, fetch: retryingFetch, maxRetries: 0 })
   const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
     model,
     max_tokens: LIMIT,
@@ -200,7 +200,7 @@ function messagesClient(apiKey: string, url: string): Client {
 }
 
 function responsesClient(apiKey: string, url: string): Client {
-  const api = new OpenAI({ apiKey, baseURL: `${url}/v1`, fetch: fetchPatiently, maxRetries: 0 })
+  const api = new OpenAI({ apiKey, baseURL: `${url}/v1`, fetch: retryingFetch, maxRetries: 0 })
   const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
     model,
     store: false,
@@ -283,7 +283,7 @@ function responsesClient(apiKey: string, url: string): Client {
 }
 
 function geminiClient(apiKey: string, url: string): Client {
-  const api = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: url } })
+  const api = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: url, fetch: retryingFetch } })
   const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
     model,
     contents: [

@@ -10,6 +10,7 @@ import { createLog } from '../../src/app/log.ts'
 import { operationsOf } from '../../src/app/operations.ts'
 import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
 import type { PasswordCost } from '../../src/identity/passwords.ts'
+import { type RetryOptions, retryingFetch } from './client.ts'
 import type { EngineName } from './engines.ts'
 import { newStore, ROOT_TOKEN, TEST_PASSWORD_COST } from './first-start.ts'
 import { stopOwnPostgres } from './postgres.ts'
@@ -31,7 +32,7 @@ export type Asking = {
   readonly headers?: Readonly<Record<string, string>>
   /** Sent unchanged instead of a JSON body. */
   readonly raw?: string | Uint8Array
-}
+} & RetryOptions
 
 /** Calls a running gateway over HTTP, as its clients do. */
 export const createApi =
@@ -40,10 +41,10 @@ export const createApi =
     method: string,
     path: string,
     body?: unknown,
-    { token = rootToken, headers, raw }: Asking = {},
+    { token = rootToken, headers, raw, expectedRefusal }: Asking = {},
   ): Promise<Reply> => {
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
-    const response = await fetch(`${url}${path}`, {
+    const init = {
       method,
       redirect: 'manual',
       headers: {
@@ -52,7 +53,8 @@ export const createApi =
         ...headers,
       },
       ...(payload === undefined ? {} : { body: payload as never }),
-    })
+    } as const
+    const response = await retryingFetch(`${url}${path}`, init, { expectedRefusal })
     const text = await response.text()
     const isJson = /\bjson\b/.test(response.headers.get('content-type') ?? '')
     return {

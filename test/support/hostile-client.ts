@@ -1,12 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { retryingFetch } from './client.ts'
 import type { EngineName } from './gateway.ts'
 import { openMedia } from './media.ts'
-import { fetchPatiently } from './relay.ts'
 import { startReplay } from './replay.ts'
 
 type Fields = Readonly<Record<string, unknown>>
-
-const BUSY_WAIT_MS = 200
 
 const USAGE = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
 
@@ -109,25 +106,17 @@ export async function openHostileClient(engine: EngineName = 'sqlite') {
     },
     /** Posts raw bytes, for bodies that an object cannot express. */
     async postText(path: string, key: string, text: string, headers: Readonly<Record<string, string>> = {}) {
-      const post = () =>
-        fetchPatiently(`${media.gateway.url}${path}`, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
-          body: text,
-        })
-      let response = await post()
-      let said = await response.text()
-      // Formats of other vendors have their own error for a busy gateway.
-      while (response.status === 503 && said.includes('overloaded')) {
-        await delay(BUSY_WAIT_MS)
-        response = await post()
-        said = await response.text()
-      }
+      const response = await retryingFetch(`${media.gateway.url}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+        body: text,
+      })
+      const responseText = await response.text()
       return {
         status: response.status,
         headers: response.headers,
-        text: said,
-        body: JSON.parse(said.startsWith('{') ? said : 'null'),
+        text: responseText,
+        body: JSON.parse(responseText.startsWith('{') ? responseText : 'null'),
       }
     },
     async close(): Promise<void> {

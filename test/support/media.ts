@@ -1,7 +1,8 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import OpenAI from 'openai'
+import { retryingFetch } from './client.ts'
 import { type EngineName, suiteResource } from './gateway.ts'
-import { fetchPatiently, openRelay } from './relay.ts'
+import { openRelay } from './relay.ts'
 import { wavFile } from './wav.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -25,7 +26,7 @@ export async function openMedia(engine: EngineName, env: Readonly<Record<string,
   }
 
   const sdkFor = (apiKey: string) =>
-    new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries: 0, fetch: fetchPatiently })
+    new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries: 0, fetch: retryingFetch })
 
   return {
     ...relay,
@@ -37,7 +38,7 @@ export async function openMedia(engine: EngineName, env: Readonly<Record<string,
     },
     /** Posts a form unchanged. */
     async post(path: string, key: string, form: FormData) {
-      const response = await fetchPatiently(`${relay.gateway.url}${path}`, {
+      const response = await retryingFetch(`${relay.gateway.url}${path}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}` },
         body: form,

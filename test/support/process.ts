@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
-import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { createLog } from '../../src/app/log.ts'
 import type { Report } from '../../src/cli/command.ts'
@@ -13,11 +12,9 @@ import { openStore, type Store } from '../../src/store/engine/store.ts'
 import { newStore } from './first-start.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN, startGateway } from './gateway.ts'
 import { commandOf } from './program.ts'
+import { until } from './wait.ts'
 
-const READY_MS = 60_000
-/** The pause between two polls of `until`: at the beginning, and after some seconds. */
-const LEAST_PAUSE_MS = 20
-const MOST_PAUSE_MS = 200
+export { until } from './wait.ts'
 
 export type Env = Readonly<Record<string, string>>
 export type Ended = {
@@ -103,23 +100,6 @@ export type Launched = ReturnType<typeof launch>
 /** Runs a command until it exits. */
 export const run = (args: readonly string[], options: Launching = {}): Promise<Ended> =>
   launch(args, options).ended
-
-/** Polls until a value is present; names what was waited for if it never is. */
-export async function until<T>(
-  what: string,
-  look: () => T | undefined | Promise<T | undefined>,
-  withinMs = READY_MS,
-): Promise<T> {
-  const begin = Date.now()
-  for (;;) {
-    const found = await look()
-    if (found !== undefined) return found
-    const waitedMs = Date.now() - begin
-    if (waitedMs > withinMs) throw new Error(`waited in vain for ${what}`)
-    // A long wait is polled less often: many polls are requests to the gateway that is waited for.
-    await setTimeout(Math.min(Math.max(LEAST_PAUSE_MS, waitedMs / 20), MOST_PAUSE_MS))
-  }
-}
 
 type Line = Readonly<Record<string, unknown>>
 

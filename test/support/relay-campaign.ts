@@ -5,8 +5,7 @@ import { childrenOf, isAlive, lookInto, type Server, type ServerOptions, until }
 import { type Accounts, breaches, readAccounts } from './relay-laws.ts'
 import type { RelayStorm } from './relay-storm.ts'
 import type { Draw } from './storm.ts'
-
-const SETTLED_MS = 15_000
+import { WAIT_MS } from './wait.ts'
 
 export type Way = 'worker' | 'supervisor' | 'all'
 
@@ -53,7 +52,7 @@ export function createJudge(
   ground: ServerOptions,
   { told }: Pick<RelayStorm, 'told'>,
   countFile: string,
-  settledMs = SETTLED_MS,
+  settledMs = WAIT_MS,
 ) {
   const readFrom = (store: Store) => readAccounts(store, told, countFile)
   const read = () => lookInto(ground, readFrom)

@@ -5,6 +5,7 @@ import { type Api, createApi } from './gateway.ts'
 import { type Server, until } from './process.ts'
 import { createFurnisher } from './relay.ts'
 import type { Draw } from './storm.ts'
+import { WAIT_MS } from './wait.ts'
 
 export const PROMPT = 'How are you today, and what is new on the river?'
 
@@ -65,7 +66,6 @@ const HANDS = 12
 const RICH_UNITS = 500_000_000
 /** Enough for some requests and no more. */
 const POOR_UNITS = 300
-const PATIENCE_MS = 20_000
 const MOST_LEAVE_MS = 120
 
 const PASSWORD = 'a long password'
@@ -162,8 +162,8 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
           ...(shape.isStream ? { stream: true } : {}),
         }),
         signal: leaving.signal,
-        headersTimeout: PATIENCE_MS,
-        bodyTimeout: PATIENCE_MS,
+        headersTimeout: WAIT_MS,
+        bodyTimeout: WAIT_MS,
       })
       head = {
         requestId: String(response.headers['x-request-id']),
@@ -190,7 +190,7 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
     told,
     /** Sends requests with all clients until `stop`; resolves when the last request has ended. */
     blow(url: string, hands = HANDS) {
-      const pool = new Pool(url, { connections: hands, allowH2: false, connectTimeout: PATIENCE_MS })
+      const pool = new Pool(url, { connections: hands, allowH2: false, connectTimeout: WAIT_MS })
       let isOver = false
       const hand = async () => {
         while (!isOver) {

@@ -9,7 +9,10 @@ import {
   startGateway,
   suiteResource,
 } from './gateway.ts'
-import { until } from './process.ts'
+import { until, WAIT_MS } from './wait.ts'
+
+/** The name that test files still import. */
+export { retryingFetch as fetchPatiently } from './client.ts'
 
 /** Nanodollars per token of every model that `serve` creates. */
 export const INPUT_NANOS = 1_000
@@ -19,33 +22,9 @@ const NANOS_PER_UNIT = 2_000
 /** The simulator shows only its last four characters. */
 export const PROVIDER_KEY = 'provider-canary-key-7351'
 
-const OVERLOADED_WAIT_MS = 200
 /** Rows are written every 200 ms; each look at them takes some CPU time. */
 const FIRST_PAUSE_MS = 20
 const MAX_PAUSE_MS = 80
-const ROWS_WITHIN_MS = 15_000
-
-/**
- * Retries as a client should: on a busy machine the gateway may refuse requests for a moment, before it
- * starts them.
- */
-export async function fetchPatiently(url: string | URL | Request, init?: RequestInit): Promise<Response> {
-  for (;;) {
-    const response = await fetch(url, init)
-    if (response.status !== 503) return response
-    const { error } = (await response.clone().json()) as { error: { code: string } }
-    if (error.code !== 'overloaded') return response
-    await delay(OVERLOADED_WAIT_MS)
-  }
-}
-
-async function patiently(ask: () => Promise<Reply>): Promise<Reply> {
-  for (;;) {
-    const reply = await ask()
-    if (reply.body?.error?.code !== 'overloaded') return reply
-    await delay(OVERLOADED_WAIT_MS)
-  }
-}
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -117,7 +96,7 @@ export async function openRelay(
   const { must } = furnisher
 
   const chat = (key: string | null, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
-    patiently(() => gateway.api('POST', '/v1/chat/completions', body, { token: key, headers }))
+    gateway.api('POST', '/v1/chat/completions', body, { token: key, headers })
 
   const seenInAll = async () =>
     ((await (await fetch(`${upstream}/sim/requests`)).json()) as { total: number }).total
@@ -127,7 +106,7 @@ export async function openRelay(
    * response. Requests that the gateway rejected are not among them.
    */
   async function rowsOf(tokenId: number, atLeast = 1) {
-    const deadline = Date.now() + ROWS_WITHIN_MS
+    const deadline = Date.now() + WAIT_MS
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
       const rows = await gateway.db
         .selectFrom('logs')
@@ -148,7 +127,7 @@ export async function openRelay(
   return {
     gateway,
     upstream,
-    api: (...asked: Parameters<typeof gateway.api>) => patiently(() => gateway.api(...asked)),
+    api: gateway.api,
     ...furnisher,
     chat,
     rowsOf,

@@ -24,7 +24,7 @@ export function suiteFlood() {
       'POST',
       '/api/user/login',
       { username, password },
-      { token: null, headers: { 'x-forwarded-for': address } },
+      { token: null, headers: { 'x-forwarded-for': address }, expectedRefusal: 'overloaded' },
     )
 
   /** Sends concurrent sign-ins from these addresses until `work` is done. */

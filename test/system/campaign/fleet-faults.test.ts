@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startSimulator } from '../../../simulator/server.ts'
-import { type FleetMember, startFleet } from '../../support/fleet.ts'
+import { FENCE, type FleetMember, startFleet } from '../../support/fleet.ts'
 import { startKillablePostgres } from '../../support/killable-postgres.ts'
 import { newDirectory, until, verifyThroughSocket } from '../../support/process.ts'
 import type { Trouble } from '../../support/proxy.ts'
@@ -12,6 +12,7 @@ import { createJudge, killBy, untilAllAnswer, type Way } from '../../support/rel
 import { LAWS } from '../../support/relay-laws.ts'
 import { createRelayStorm } from '../../support/relay-storm.ts'
 import { createDraw, type Draw } from '../../support/storm.ts'
+import { WAIT_MS } from '../../support/wait.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const NODES = isCampaign ? 3 : 2
@@ -24,16 +25,17 @@ const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) 
 const FAULTS_PER_ROUND = 4
 const CLIENTS_PER_NODE = isCampaign ? 6 : 3
 const MOST_PAUSE_MS = isCampaign ? 1_500 : 200
-/** How long PostgreSQL is down, or away from one node: with a fence of 10 s, some partitions reach it. */
+/** How long PostgreSQL is down, or away from one node. */
 const MOST_DOWN_MS = isCampaign ? 4_000 : 300
 const MOST_AWAY_MS = isCampaign ? 16_000 : 800
 /** A statement on a connection that does not answer any more fails after 35 s, and is then repeated. */
-const SETTLED_MS = 80_000
+const SETTLED_MS = 2 * WAIT_MS
 const ENV = {
   SLUICE_WORKERS: String(WORKERS),
   SLUICE_DRAIN_S: '2',
   SLUICE_OUTAGE_S: '2',
-  SLUICE_FENCE_S: '10',
+  // In a campaign some partitions reach the fence.
+  ...(isCampaign ? { SLUICE_FENCE_S: '10' } : FENCE),
 }
 
 const NOTHING_LOST = 'whatever a provider counted is in the books, paid or in doubt'

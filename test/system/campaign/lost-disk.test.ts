@@ -7,7 +7,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { startSimulator } from '../../../simulator/server.ts'
-import { type FleetMember, startFleet } from '../../support/fleet.ts'
+import { type FleetMember, SHORT_FENCE, startFleet } from '../../support/fleet.ts'
 import { createApi } from '../../support/gateway.ts'
 import { lookInto, run, settingsOf, until, verifyThroughSocket } from '../../support/process.ts'
 import { createFurnisher } from '../../support/relay.ts'
@@ -68,7 +68,7 @@ async function campaign(t: TestContext): Promise<void> {
   const draw = createDraw(SEED)
   const simulator = await startSimulator()
   t.after(simulator.close)
-  const fleet = await startFleet(1, { SLUICE_FENCE_S: '5', SLUICE_WORKERS: '1' })
+  const fleet = await startFleet(1, { ...SHORT_FENCE, SLUICE_WORKERS: '1' })
   t.after(() => fleet.close())
   const observer = fleet.members[0] as FleetMember
   const { api, url } = observer.server

@@ -45,7 +45,10 @@ async function outage(t: TestContext, trouble: Trouble): Promise<void> {
     while (!isOver) {
       const body = { model, messages: [{ role: 'user', content: 'Hi' }] }
       const token = tokens[account]?.key ?? ''
-      const { status, text } = await member.server.api('POST', '/v1/chat/completions', body, { token })
+      const { status, text } = await member.server.api('POST', '/v1/chat/completions', body, {
+        token,
+        expectedRefusal: 'ledger_unavailable',
+      })
       if (status === 200) answered[account] = (answered[account] ?? 0) + 1
       else failures.push(`${ACCOUNTS[account]?.name} on node ${number}: ${status} ${text}`)
       await delay(ACCOUNTS[account]?.everyMs)

@@ -17,6 +17,7 @@ import {
   verifyThroughSocket,
 } from '../../support/process.ts'
 import { createDraw } from '../../support/storm.ts'
+import { WAIT_MS } from '../../support/wait.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 100 : 3))
@@ -27,11 +28,8 @@ const MODEL = 'sim-video-latency-40-lasts-250'
 const MOST_DELAY_MS = 900
 const DOUBT_S = 8
 const ENV = { SLUICE_VIDEO_DOUBT_S: String(DOUBT_S) }
-/**
- * The time that docs/limits.md allows for a job its provider has finished: the resolution period, a lease and
- * the longest polling interval.
- */
-const END_MS = (DOUBT_S + 90 + 30) * 1_000
+/** A job that its provider has finished ends after the resolution period, a lease and the longest polling interval: 128 s here. */
+const END_MS = 3 * WAIT_MS
 
 async function newGround(engine: EngineName): Promise<ServerOptions> {
   const dataDir = join(newDirectory(), 'data')

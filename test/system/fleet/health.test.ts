@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
-import { type FleetMember, startFleet, type TestFleet } from '../../support/fleet.ts'
+import { retryingFetch } from '../../support/client.ts'
+import { type FleetMember, SHORT_FENCE, startFleet, type TestFleet } from '../../support/fleet.ts'
 import { until } from '../../support/process.ts'
 import { createFurnisher } from '../../support/relay.ts'
 
@@ -13,7 +14,7 @@ describe('the health of channels on several machines (docs/reference/routing.md:
 
   before(async () => {
     simulator = await startSimulator()
-    fleet = await startFleet(2, { SLUICE_WORKERS: '2', SLUICE_FENCE_S: '5' })
+    fleet = await startFleet(2, { SLUICE_WORKERS: '2', ...SHORT_FENCE })
     made = createFurnisher((fleet.members[0] as FleetMember).server.api, simulator.url)
   })
   after(async () => {
@@ -32,7 +33,7 @@ describe('the health of channels on several machines (docs/reference/routing.md:
     }
   }
   const chat = ({ server }: FleetMember, key: string, model: string) =>
-    fetch(`${server.url}/v1/chat/completions`, {
+    retryingFetch(`${server.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }),
@@ -67,11 +68,11 @@ describe('the health of channels on several machines (docs/reference/routing.md:
       )
   })
 
-  it('stays as it is known now, while reports to a node that has crashed are repeated', async () => {
+  it('stays as it is known now, while reports to a node that has crashed are repeated', async t => {
     const [a, b] = fleet.members as [FleetMember, FleetMember]
-    await (await fleet.startMember()).server.kill()
     const { model, channels } = await made.serve(['sim-status-429-retry-200', 'sim-words-2'])
     const { key } = await made.newToken({ unlimited_quota: true })
+    await (await fleet.startMember()).server.kill()
     assert.equal((await chat(a, key, model)).status, 200)
     await until('the cooldown to be known', async () =>
       (await explain(b, model)).steps.length === 1 ? true : undefined,
@@ -85,9 +86,17 @@ describe('the health of channels on several machines (docs/reference/routing.md:
       await until('the end of the cooldown', async () =>
         (await explain(member, model)).steps.length === 2 ? true : undefined,
       )
-    for (let looks = 0; looks < 20; looks++) {
-      await delay(200)
+    let repeats = 0
+    const listener = new pg.Client({ connectionString: fleet.databaseUrl })
+    t.after(() => listener.end())
+    listener.on('notification', ({ payload }) => {
+      if (payload?.includes('"health"')) repeats += 1
+    })
+    await listener.connect()
+    await listener.query('listen sluice_fleet')
+    await until('several repeats of the reports', async () => {
       for (const member of [a, b]) assert.deepEqual((await explain(member, model)).steps, channels)
-    }
+      return repeats >= 5 ? true : undefined
+    })
   })
 })

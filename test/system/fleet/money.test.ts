@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
-import { Pool } from 'undici'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
-import { type FleetMember, startFleet, type TestFleet } from '../../support/fleet.ts'
+import { retryingFetch } from '../../support/client.ts'
+import { FENCE, type FleetMember, startFleet, type TestFleet } from '../../support/fleet.ts'
 import { until, verifyThroughSocket } from '../../support/process.ts'
 import { createFurnisher } from '../../support/relay.ts'
 
@@ -17,37 +16,28 @@ describe('money of three gateways on one database (docs/reference/money.md: Leas
   let simulator: Simulator | undefined
   let fleet: TestFleet
   let made: ReturnType<typeof createFurnisher>
-  let pools: Pool[] = []
 
   before(async () => {
     simulator = await startSimulator()
-    fleet = await startFleet(2, { SLUICE_FENCE_S: '5' })
+    fleet = await startFleet(2, FENCE)
     await fleet.startMember(undefined, { SLUICE_WORKERS: '2' })
     made = createFurnisher((fleet.members[0] as FleetMember).server.api, simulator.url)
-    pools = fleet.members.map(({ server }) => new Pool(server.url, { connections: 32, allowH2: false }))
   })
   after(async () => {
-    await Promise.all(pools.map(pool => pool.close()))
     await fleet?.close()
     await simulator?.close()
   })
 
   async function chat(member: number, key: string, model: string): Promise<number> {
-    for (;;) {
-      const response = await (pools[member] as Pool).request({
-        method: 'POST',
-        path: '/v1/chat/completions',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }),
-      })
-      const text = await response.body.text()
-      // The outcome is not known yet, for example because another machine is slow: clients retry.
-      if (response.statusCode !== 503 || !/"(overloaded|ledger_unavailable)"/.test(text)) {
-        assert.ok([200, 429].includes(response.statusCode), text)
-        return response.statusCode
-      }
-      await delay(100)
-    }
+    const { server } = fleet.members[member] as FleetMember
+    const response = await retryingFetch(`${server.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }),
+    })
+    const text = await response.text()
+    assert.ok([200, 429].includes(response.status), text)
+    return response.status
   }
   const serve = () => made.serve('sim-words-2', {}, { per_call: 0.01 })
   const successes = (statuses: readonly number[]) => statuses.filter(status => status === 200).length

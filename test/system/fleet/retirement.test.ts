@@ -3,8 +3,9 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
+import { type RetryOptions, retryingFetch } from '../../support/client.ts'
 import { runHere } from '../../support/command.ts'
-import { type FleetMember, startFleet, type TestFleet } from '../../support/fleet.ts'
+import { type FleetMember, SHORT_FENCE, startFleet, type TestFleet } from '../../support/fleet.ts'
 import { run, settingsOf, until, verifyThroughSocket } from '../../support/process.ts'
 import { createFurnisher } from '../../support/relay.ts'
 
@@ -17,7 +18,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
   before(async () => {
     simulator = await startSimulator()
     fleet = await startFleet(2, {
-      SLUICE_FENCE_S: '5',
+      ...SHORT_FENCE,
       SLUICE_DRAIN_DELAY_S: '0',
       SLUICE_VIDEO_DOUBT_S: '20',
     })
@@ -34,12 +35,16 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     ((await made.must(a.server.api('GET', '/api/node/'))) as { id: string; state: string }[]).find(
       node => node.id === id,
     )?.state
-  const chat = ({ server }: FleetMember, key: string, model: string) =>
-    fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }),
-    })
+  const chat = ({ server }: FleetMember, key: string, model: string, options: RetryOptions = {}) =>
+    retryingFetch(
+      `${server.url}/v1/chat/completions`,
+      {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }),
+      },
+      options,
+    )
 
   it('is stopped by another one, and leaves', async () => {
     const c = await fleet.startMember()
@@ -126,7 +131,8 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     await until('the node to reach the store', async () =>
       c.server.lines().some(({ msg }) => /This node is retired/.test(String(msg))) ? true : undefined,
     )
-    assert.equal((await chat(c, key, model)).status, 503)
+    const refused = await chat(c, key, model, { expectedRefusal: 'ledger_unavailable' })
+    assert.equal(refused.status, 503)
     assert.equal(await readiness(), 503)
     assert.equal((await fetch(`${c.server.url}/healthz`)).status, 200)
   })

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { createLocks } from '../../../src/workers/locks.ts'
+import { withRetries } from '../../support/client.ts'
 import { runHere } from '../../support/command.ts'
 import { oneEngine } from '../../support/gateway.ts'
 import { createDatabase } from '../../support/postgres.ts'
@@ -35,21 +36,16 @@ const ask = (model: string, more: Readonly<Record<string, unknown>> = {}) =>
 function openClient(url: string, connections = 64) {
   const pool = new Pool(url, { connections, allowH2: false })
   return {
-    async chat(key: string, body: string): Promise<{ status: number; text: string }> {
-      for (;;) {
+    chat: (key: string, body: string): Promise<{ status: number; text: string }> =>
+      withRetries(async () => {
         const response = await pool.request({
           method: 'POST',
           path: '/v1/chat/completions',
           headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
           body,
         })
-        const text = await response.body.text()
-        // On a busy machine the gateway may refuse requests for a moment, before it starts them.
-        if (response.statusCode !== 503 || !/"(overloaded|ledger_unavailable)"/.test(text))
-          return { status: response.statusCode, text }
-        await delay(100)
-      }
-    },
+        return { status: response.statusCode, text: await response.body.text() }
+      }),
     close: () => pool.close(),
   }
 }
@@ -425,7 +421,7 @@ describe('locks between workers', () => {
     await enter('a', a)
     const waiting = [enter('b', b), enter('c', c)]
     locks.leave('x', b)
-    await delay(1)
+    await setImmediate()
     assert.deepEqual(entered, ['a'])
     locks.leave('x', a)
     await waiting[0]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import pg from 'pg'
-import { type FleetMember, startFleet, type TestFleet } from '../../../support/fleet.ts'
+import { type FleetMember, SHORT_FENCE, startFleet, type TestFleet } from '../../../support/fleet.ts'
 import { createFurnisher } from '../../../support/relay.ts'
 
 const ROLE = 'guest_of_the_database'
@@ -14,7 +14,7 @@ describe('a role that may only connect to the database of a fleet', () => {
   let b: FleetMember
 
   before(async () => {
-    fleet = await startFleet(2, { SLUICE_FENCE_S: '5' })
+    fleet = await startFleet(2, SHORT_FENCE)
     ;[a, b] = fleet.members as [FleetMember, FleetMember]
     const owner = new pg.Client({ connectionString: fleet.databaseUrl })
     await owner.connect()
