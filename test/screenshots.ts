@@ -1,8 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { browserPath, signIn, startBrowser, visit } from './support/browser.ts'
+import { signIn, startBrowser, visit } from './support/browser.ts'
 import { PAGES, startConsole } from './support/console.ts'
 import { ROOT_PASSWORD } from './support/gateway.ts'
+import { programPath } from './support/programs.ts'
 import { furnish } from './support/showroom.ts'
 
 /**
@@ -30,7 +31,8 @@ const chosen = <Named extends { readonly name: string }>(all: readonly Named[]):
 }
 const nameOf = (path: string) => path.replace(/^\//, '').replace(/[^\w]+/g, '-') || 'overview'
 
-if (browserPath() === undefined) throw new Error('Chromium not found: install it, or set CHROMIUM_PATH')
+if (programPath('chromium') === undefined)
+  throw new Error('Chromium not found: install it, or set CHROMIUM_PATH')
 mkdirSync(DIRECTORY, { recursive: true })
 const server = await startConsole()
 const browser = await startBrowser()

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, createServer, request as send } from 'node:http'
@@ -6,11 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
-import { until } from './process.ts'
+import { installedProgram } from './programs.ts'
+import { until } from './wait.ts'
 
 const CHECK_MS = 100
-/** Programs of the system administrator may not be in the path of an ordinary user. */
-const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` }
 
 export type Balancer = {
   readonly url: string
@@ -75,8 +74,6 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
   }
 }
 
-export const hasHaproxy = () => spawnSync('haproxy', ['-v'], { env }).status === 0
-
 /**
  * HAProxy as in docs/operating/proxy.md, with shorter intervals. The timeout of a check is its interval by default: on a busy
  * machine all nodes would seem to be down.
@@ -110,7 +107,9 @@ backend nodes
 ${ports.map(each => `  server node-${each} 127.0.0.1:${each}`).join('\n')}
 `,
   )
-  const child = spawn('haproxy', ['-f', file, '-db'], { env, stdio: ['ignore', 'ignore', 'ignore'] })
+  const child = spawn(installedProgram('haproxy'), ['-f', file, '-db'], {
+    stdio: ['ignore', 'ignore', 'ignore'],
+  })
   /** The status of a server as HAProxy reports it. */
   async function isUp(node: number): Promise<boolean> {
     const text = await (await fetch(`http://127.0.0.1:${statsPort}/stats;csv`)).text()

@@ -1,19 +1,7 @@
-import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { countBrowser } from '../runner/cost.ts'
+import { installedProgram } from './programs.ts'
 
-/**
- * Where Chromium may be: CHROMIUM_PATH, or the paths that distributions use. The headless shell is Chromium without its own
- * windows, and takes two thirds of the CPU time.
- */
-const PLACES = [
-  process.env.CHROMIUM_PATH,
-  '/usr/bin/chromium-headless-shell',
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
-]
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -25,12 +13,9 @@ const FLAGS = [
   '--js-flags=--no-opt --no-maglev --single-threaded-gc',
 ]
 
-export const browserPath = (): string | undefined =>
-  PLACES.find(path => path !== undefined && existsSync(path))
-
 export async function startBrowser(args: readonly string[] = []): Promise<Browser> {
   const browser = await chromium.launch({
-    executablePath: browserPath() as string,
+    executablePath: installedProgram('chromium'),
     headless: true,
     args: [...FLAGS, ...args],
   })

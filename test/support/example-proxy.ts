@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { TEST_CERTIFICATE, TEST_KEY } from './certificate.ts'
 import { freePort } from './free-port.ts'
-import { newDirectory, until } from './process.ts'
+import { newDirectory } from './process.ts'
+import { installedProgram } from './programs.ts'
+import { until } from './wait.ts'
 
-/** Programs of the system administrator may not be in the path of an ordinary user. */
-const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` }
 const example = (name: string) =>
   readFileSync(fileURLToPath(new URL(`../../packaging/proxy/${name}`, import.meta.url)), 'utf8')
 
@@ -25,7 +25,7 @@ function replaced(text: string, changes: Readonly<Record<string, string>>): stri
 type Place = { readonly port: number; readonly upstream: number; readonly folder: string }
 type Proxy = { config(place: Place): string; args(folder: string): readonly string[] }
 
-const PROXIES: Readonly<Record<string, Proxy>> = {
+const PROXIES: Readonly<Record<ExampleProxyName, Proxy>> = {
   nginx: {
     config: ({
       port,
@@ -66,24 +66,19 @@ ${replaced(example('Caddyfile'), {
   },
 }
 
-export const EXAMPLE_PROXIES = Object.keys(PROXIES)
-
-/** Why tests with a proxy are skipped; false if it is installed. */
-export function proxySkip(name: string): string | false {
-  const isInstalled = spawnSync(name, [name === 'caddy' ? 'version' : '-v'], { env }).status === 0
-  return isInstalled ? false : `${name} is not installed (Debian: apt-get install ${name})`
-}
+export const EXAMPLE_PROXIES = ['nginx', 'haproxy', 'caddy'] as const
+type ExampleProxyName = (typeof EXAMPLE_PROXIES)[number]
 
 /** Starts a proxy in front of a gateway, configured as in packaging/proxy, with the certificate of the tests. */
-export async function startExampleProxy(name: string, upstream: number) {
-  const proxy = PROXIES[name] ?? assert.fail(`no example for ${name}`)
+export async function startExampleProxy(name: ExampleProxyName, upstream: number) {
+  const proxy = PROXIES[name]
   const folder = newDirectory()
   const port = await freePort()
   writeFileSync(join(folder, 'certificate.pem'), TEST_CERTIFICATE)
   writeFileSync(join(folder, 'key.pem'), TEST_KEY)
   writeFileSync(join(folder, 'both.pem'), `${TEST_CERTIFICATE}${TEST_KEY}`)
   writeFileSync(join(folder, 'config'), proxy.config({ port, upstream, folder }))
-  const child = spawn(name, proxy.args(folder), { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = spawn(installedProgram(name), proxy.args(folder), { stdio: ['ignore', 'ignore', 'inherit'] })
   await until(`${name} to listen`, async () => {
     assert.equal(child.exitCode, null, `${name} exited`)
     return (await isListening(port)) ? true : undefined

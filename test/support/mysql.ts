@@ -1,20 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { freePort } from './free-port.ts'
-import { until } from './process.ts'
+import { installedProgram, missingProgram } from './programs.ts'
+import { until } from './wait.ts'
 
-const PLACES = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-const find = (name: string) => PLACES.map(place => join(place, name)).find(path => existsSync(path))
-
-const SERVER = find('mariadbd')
-const INSTALL = find('mariadb-install-db')
-
-/** Why tests with MySQL are skipped; false if they run. */
-export const mysqlMissing: string | false =
-  SERVER && INSTALL ? false : 'there is no MariaDB server on this machine (mariadbd, mariadb-install-db)'
+/** Why tests with MySQL are skipped; false if they run. In test/system, `skipWithout` of programs.ts also records it. */
+export const mysqlMissing = missingProgram('mariadbd', 'mariadb-install-db')
 
 /** A real MariaDB with an empty database, deleted when stopped. */
 export async function startMysql() {
@@ -22,7 +16,7 @@ export async function startMysql() {
   const data = join(folder, 'data')
   mkdirSync(data)
   const user = process.getuid?.() === 0 ? ['--user=root'] : []
-  execFileSync(INSTALL as string, [
+  execFileSync(installedProgram('mariadb-install-db'), [
     '--no-defaults',
     `--datadir=${data}`,
     '--auth-root-authentication-method=normal',
@@ -30,7 +24,7 @@ export async function startMysql() {
   ])
   const port = await freePort()
   const server = spawn(
-    SERVER as string,
+    installedProgram('mariadbd'),
     [
       '--no-defaults',
       `--datadir=${data}`,

@@ -1,39 +1,18 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { freePort } from './free-port.ts'
 import { query } from './postgres-pair.ts'
-import { childrenOf, isAlive, until } from './process.ts'
+import { childrenOf, isAlive } from './process.ts'
+import { installedProgram } from './programs.ts'
+import { until, WAIT_MS } from './wait.ts'
 
 const PASSWORD = 'sluice-test'
 const DATABASE = 'sluice'
-const START_MS = 120_000
-const BINARIES = ['/usr/bin/patroni', '/usr/bin/etcd'] as const
-
-/** The newest PostgreSQL of the system. */
-const postgresBinary = () => globSync('/usr/lib/postgresql/*/bin/postgres').sort().at(-1)
-
-/** The Debian packages that a cluster needs and this machine lacks. */
-export const missingPackages = (): readonly string[] => [
-  ...BINARIES.filter(path => !existsSync(path)).map(path =>
-    path.endsWith('etcd') ? 'etcd-server' : 'patroni',
-  ),
-  ...(postgresBinary() === undefined ? ['postgresql'] : []),
-]
-
+const START_MS = 2 * WAIT_MS
 /** PostgreSQL refuses to run as root. */
 function ownerOf(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
@@ -62,7 +41,7 @@ export async function startPatroni({ isSynchronous }: { isSynchronous: boolean }
   own(parent)
   const [clientPort, peerPort] = [await freePort(), await freePort()]
   const etcd = spawn(
-    BINARIES[1],
+    installedProgram('etcd'),
     [
       '--data-dir',
       join(parent, 'etcd'),
@@ -112,7 +91,7 @@ export async function startPatroni({ isSynchronous }: { isSynchronous: boolean }
           listen: `127.0.0.1:${port}`,
           connect_address: `127.0.0.1:${port}`,
           data_dir: join(folder, 'data'),
-          bin_dir: dirname(postgresBinary() ?? ''),
+          bin_dir: dirname(installedProgram('postgres')),
           pgpass: join(folder, 'pgpass'),
           authentication: {
             superuser: user('postgres'),
@@ -137,7 +116,7 @@ export async function startPatroni({ isSynchronous }: { isSynchronous: boolean }
     members.push(writeConfig(name, await freePort(), await freePort()))
   const running = new Map<string, ReturnType<typeof spawn>>()
   function start({ name, config, folder }: Member): void {
-    const patroni = spawn(BINARIES[0], [config], {
+    const patroni = spawn(installedProgram('patroni'), [config], {
       stdio: 'ignore',
       cwd: folder,
       env: { PATH: process.env.PATH ?? '', LC_ALL: 'C.UTF-8', HOME: folder },

@@ -6,11 +6,11 @@ import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { freePort } from '../../support/free-port.ts'
 import { newDirectory, type Server, startServer, until } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { createFurnisher } from '../../support/relay.ts'
 
 const REQUESTS = 7
-const isInstalled = spawnSync('prometheus', ['--version']).status === 0
-const skip = isInstalled ? false : 'Prometheus is not installed (Debian: apt-get install prometheus)'
+const skip = skipWithout(import.meta.filename, 'prometheus', 'promtool')
 
 const promtool = (args: readonly string[], input?: string) =>
   spawnSync('promtool', args, { encoding: 'utf8', ...(input === undefined ? {} : { input }) })

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startSimulator } from '../../../simulator/server.ts'
-import { type Balancer, hasHaproxy, startBalancer, startHaproxy } from '../../support/balancer.ts'
+import { type Balancer, startBalancer, startHaproxy } from '../../support/balancer.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import {
   newDirectory,
@@ -14,6 +15,7 @@ import {
   until,
   verifyThroughSocket,
 } from '../../support/process.ts'
+import { programPath, skipWithout } from '../../support/programs.ts'
 import { createFurnisher } from '../../support/relay.ts'
 
 const NODES = 3
@@ -38,11 +40,11 @@ async function newFleet() {
 
 type Outcome = { readonly isFailed: boolean; readonly text: string }
 
-/** Sends requests one after another, streams and others, until it is stopped. Never retries, except if a node is overloaded. */
+/** Sends requests one after another, streams and others, until it is stopped. It retries nothing but what a busy node refuses. */
 function startLoad(url: string, key: string, models: readonly string[]) {
   const outcomes: Outcome[] = []
   let isStopped = false
-  async function ask(turn: number): Promise<Outcome | undefined> {
+  async function ask(turn: number): Promise<Outcome> {
     const body = {
       model: models[turn % models.length],
       stream: turn % 2 === 0,
@@ -50,13 +52,12 @@ function startLoad(url: string, key: string, models: readonly string[]) {
       messages: [{ role: 'user', content: 'Hi' }],
     }
     try {
-      const response = await fetch(`${url}/v1/chat/completions`, {
+      const response = await retryingFetch(`${url}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),
       })
       const text = await response.text()
-      if (response.status === 503 && text.includes('"overloaded"')) return undefined
       const isWhole = body.stream ? text.endsWith('data: [DONE]\n\n') : text.endsWith('}')
       return { isFailed: response.status !== 200 || !isWhole, text: `${response.status} ${text}` }
     } catch (error) {
@@ -65,8 +66,7 @@ function startLoad(url: string, key: string, models: readonly string[]) {
   }
   const clients = Array.from({ length: CLIENTS }, async (_each, client) => {
     for (let turn = client; !isStopped; turn++) {
-      const outcome = await ask(turn)
-      if (outcome) outcomes.push(outcome)
+      outcomes.push(await ask(turn))
       await delay(PAUSE_MS)
     }
   })
@@ -87,8 +87,9 @@ const PROXIES: Readonly<Record<string, (ports: readonly number[]) => Promise<Bal
 
 /** Both proxies in a campaign; else HAProxy, or the proxy of the tests where it is not installed. */
 function reasonToSkip(name: string): string | false {
-  if (name === 'HAProxy') return hasHaproxy() ? false : 'HAProxy is not installed'
-  return process.env.SLUICE_CAMPAIGN === undefined && hasHaproxy() ? 'HAProxy is installed' : false
+  if (name === 'HAProxy') return skipWithout(import.meta.filename, 'haproxy')
+  const isHaproxyUsed = process.env.SLUICE_CAMPAIGN === undefined && programPath('haproxy') !== undefined
+  return isHaproxyUsed && 'HAProxy is installed'
 }
 
 describe('a rolling restart of three nodes on one PostgreSQL', () => {

@@ -15,10 +15,11 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { TEST_CERTIFICATE } from '../../support/certificate.ts'
-import { proxySkip, startExampleProxy } from '../../support/example-proxy.ts'
+import { startExampleProxy } from '../../support/example-proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { newDirectory, run, until } from '../../support/process.ts'
 import { commandOf } from '../../support/program.ts'
+import { skipWithout } from '../../support/programs.ts'
 
 // What a new operator does, in this order: install, put nginx in front, apply a configuration, roll it back, upgrade, back up,
 // lose the machine, restore. Only the command line and HTTP are used.
@@ -28,7 +29,7 @@ type Secrets = { readonly secrets: readonly { readonly name: string; readonly [f
 
 const { commands } = JSON.parse((await run(['help', '--json'])).stdout) as { commands: { name: string }[] }
 const skip =
-  proxySkip('nginx') ||
+  skipWithout(import.meta.filename, 'nginx') ||
   (commands.some(({ name }) => name === 'config rollback')
     ? false
     : 'this version has no "sluice config rollback"')

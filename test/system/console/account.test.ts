@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
+import { skipWithout } from '../../support/programs.ts'
 
 const ADMIN = { username: 'ada', password: 'password of ada' }
 
@@ -139,10 +140,8 @@ function describeAccount(): void {
   })
 }
 
-describe('the console, for accounts and administrators', () => {
-  if (browserPath() !== undefined) describeAccount()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-    })
-})
+describe(
+  'the console, for accounts and administrators',
+  { skip: skipWithout(import.meta.filename, 'chromium') },
+  describeAccount,
+)

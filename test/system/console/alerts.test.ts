@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { isSigned, type Receiver, startReceiver } from '../../support/alert-receiver.ts'
-import { browserPath, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
+import { skipWithout } from '../../support/programs.ts'
 
 const ADMIN = { username: 'ada', password: 'password of ada' }
 
@@ -100,10 +101,4 @@ function describeAlerts(): void {
   })
 }
 
-describe('the alerts in the console', () => {
-  if (browserPath() !== undefined) describeAlerts()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-    })
-})
+describe('the alerts in the console', { skip: skipWithout(import.meta.filename, 'chromium') }, describeAlerts)

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { createApi, ROOT_PASSWORD, ROOT_TOKEN } from '../../support/gateway.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { createFurnisher } from '../../support/relay.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
@@ -54,10 +55,4 @@ function describeCanaries(): void {
   })
 }
 
-describe('canaries in the console', () => {
-  if (browserPath() !== undefined) describeCanaries()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-    })
-})
+describe('canaries in the console', { skip: skipWithout(import.meta.filename, 'chromium') }, describeCanaries)

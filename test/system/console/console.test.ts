@@ -4,10 +4,11 @@ import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Browser, Dialog, Page } from 'playwright-core'
-import { browserPath, follow, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { furnish, type Showroom } from '../../support/showroom.ts'
 
 const run = promisify(execFile)
@@ -920,11 +921,4 @@ function describeConsole(): void {
   })
 }
 
-describe('the console in a browser', () => {
-  if (browserPath() !== undefined) describeConsole()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-      console.log('no browser was found: the console was not tested')
-    })
-})
+describe('the console in a browser', { skip: skipWithout(import.meta.filename, 'chromium') }, describeConsole)

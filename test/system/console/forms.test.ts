@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { browserPath, follow, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 
 const UNITS_PER_USD = 500_000
 const FULL_KEY = /sk-\w{40}/
@@ -384,10 +385,8 @@ function describeForms(): void {
   })
 }
 
-describe('the forms of the console in a browser', () => {
-  if (browserPath()) describeForms()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-    })
-})
+describe(
+  'the forms of the console in a browser',
+  { skip: skipWithout(import.meta.filename, 'chromium') },
+  describeForms,
+)

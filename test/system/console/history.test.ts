@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { browserPath, follow, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
+import { skipWithout } from '../../support/programs.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
 const ADMIN = { username: 'ada', password: 'password of ada' }
@@ -117,10 +118,8 @@ function describeHistory(): void {
     })
 }
 
-describe('the configuration history in the console (docs/reference/console.md: Pages)', () => {
-  if (browserPath() !== undefined) describeHistory()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-    })
-})
+describe(
+  'the configuration history in the console (docs/reference/console.md: Pages)',
+  { skip: skipWithout(import.meta.filename, 'chromium') },
+  describeHistory,
+)

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
+import { skipWithout } from '../../support/programs.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
 
@@ -82,10 +83,4 @@ function describeNodes(): void {
   })
 }
 
-describe('the nodes in the console', () => {
-  if (browserPath() !== undefined) describeNodes()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-    })
-})
+describe('the nodes in the console', { skip: skipWithout(import.meta.filename, 'chromium') }, describeNodes)

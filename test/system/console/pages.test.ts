@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, Page, Request } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, PAGES, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { furnish, type Showroom } from '../../support/showroom.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
@@ -294,11 +295,4 @@ const ENGLISH = `(() => {
 })()`
 const OVER = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
 
-describe('every page of the console', () => {
-  if (browserPath() !== undefined) describePages()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-      console.log('no browser was found: the pages were not looked at')
-    })
-})
+describe('every page of the console', { skip: skipWithout(import.meta.filename, 'chromium') }, describePages)

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { browserPath, startBrowser, visit } from '../../support/browser.ts'
+import { startBrowser, visit } from '../../support/browser.ts'
 import { bcrypt, user } from '../../support/new-api-content.ts'
 import { fillSource, NEW_API_TABLES } from '../../support/new-api-source.ts'
 import { newDirectory, newGround, run, type Server, settingsOf, startServer } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { writeSqlite } from '../../support/source-database.ts'
 
 const SHORT = '123456'
@@ -53,10 +54,8 @@ function describePasswordChange(): void {
   })
 }
 
-describe('the console, for imported passwords', () => {
-  if (browserPath() !== undefined) describePasswordChange()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-    })
-})
+describe(
+  'the console, for imported passwords',
+  { skip: skipWithout(import.meta.filename, 'chromium') },
+  describePasswordChange,
+)

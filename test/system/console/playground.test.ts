@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { browserPath, follow, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { furnish, type Showroom } from '../../support/showroom.ts'
 import { wavFile } from '../../support/wav.ts'
 
@@ -227,11 +228,8 @@ function describePlayground(): void {
   })
 }
 
-describe('the playground and videos in a browser', () => {
-  if (browserPath() !== undefined) describePlayground()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-      console.log('no browser was found: the playground was not tested')
-    })
-})
+describe(
+  'the playground and videos in a browser',
+  { skip: skipWithout(import.meta.filename, 'chromium') },
+  describePlayground,
+)

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { browserPath, follow, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { createFurnisher } from '../../support/relay.ts'
 
 const WORDS = /401 invalid_api_key: The simulator was told to fail with 401\./
@@ -141,11 +142,8 @@ function describeStates(): void {
   })
 }
 
-describe('the states of the console (docs/reference/console.md: Attention)', () => {
-  if (browserPath() !== undefined) describeStates()
-  else
-    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
-      assert.notEqual(process.env.CI, 'true', 'no browser was found')
-      console.log('no browser was found: the console was not tested')
-    })
-})
+describe(
+  'the states of the console (docs/reference/console.md: Attention)',
+  { skip: skipWithout(import.meta.filename, 'chromium') },
+  describeStates,
+)

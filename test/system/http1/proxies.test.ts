@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,12 +8,13 @@ import { describe, it } from 'node:test'
 import { freePort } from '../../support/free-port.ts'
 import { HTTP_SERVERS, type HttpServerName } from '../../support/gateway.ts'
 import { echo, openClient, post, startHttp } from '../../support/http1.ts'
-import { until } from '../../support/process.ts'
+import { installedProgram, type ProgramName, skipWithout } from '../../support/programs.ts'
 import { SMUGGLING } from '../../support/smuggling.ts'
+import { until, WAIT_MS } from '../../support/wait.ts'
 
 type Ports = { readonly port: number; readonly upstream: number; readonly folder: string }
 type Proxy = {
-  readonly program: string
+  readonly program: ProgramName
   config(ports: Ports): string
   args(file: string, folder: string): readonly string[]
 }
@@ -55,10 +56,8 @@ backend back
   },
 }
 
-/** Programs of the system administrator may not be in the path of an ordinary user. */
-const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` }
 /** An attack may keep a proxy waiting; its client then gives up, in later rounds after a longer time. */
-const PATIENCE_MS = [200, 1_000, 5_000]
+const CLIENT_TIMEOUTS_MS = [200, 1_000, 5_000, WAIT_MS]
 const AT_ONCE = 8
 
 /** Starts a proxy in front of a server. */
@@ -67,7 +66,9 @@ async function startProxy({ program, config, args }: Proxy, upstream: number) {
   const port = await freePort()
   const file = join(folder, 'config')
   writeFileSync(file, config({ port, upstream, folder }))
-  const child = spawn(program, args(file, folder), { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = spawn(installedProgram(program), args(file, folder), {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
   await until(`${program} to answer`, async () => {
     const response = await fetch(`http://127.0.0.1:${port}/ready`).catch(() => undefined)
     return response?.ok ? true : undefined
@@ -83,10 +84,10 @@ async function startProxy({ program, config, args }: Proxy, upstream: number) {
 }
 
 /** Sends bytes to the proxy and waits until it closes the connection, or does nothing for a while. */
-async function attack(port: number, bytes: string, patienceMs: number): Promise<void> {
+async function attack(port: number, bytes: string, timeoutMs: number): Promise<void> {
   const { socket, closed } = await openClient(port)
   socket.write(Buffer.from(bytes, 'latin1'))
-  socket.setTimeout(patienceMs, () => socket.destroy())
+  socket.setTimeout(timeoutMs, () => socket.destroy())
   await closed
 }
 
@@ -112,12 +113,12 @@ async function startAttacked(proxy: Proxy, http: HttpServerName) {
   const { port, close } = await startProxy(proxy, server.port)
 
   /** Makes these attacks, with requests of other clients in between. */
-  async function attackAll(numbers: readonly number[], patienceMs: number): Promise<void> {
+  async function attackAll(numbers: readonly number[], timeoutMs: number): Promise<void> {
     const attacks = numbers.values()
     const attackNext = async () => {
       for (const i of attacks) {
         const bytes = SMUGGLING[i] ?? ''
-        const attacking = attack(port, bytes, patienceMs)
+        const attacking = attack(port, bytes, timeoutMs)
         for (const id of [`during-${i}`, `after-${i}`]) {
           const answer = await victim(port, id)
           assert.match(
@@ -144,8 +145,7 @@ async function startAttacked(proxy: Proxy, http: HttpServerName) {
 }
 
 for (const [name, proxy] of Object.entries(PROXIES)) {
-  const isInstalled = spawnSync(proxy.program, ['-v'], { env }).status === 0
-  const skip = isInstalled ? false : `${name} is not installed (Debian: apt-get install ${name})`
+  const skip = skipWithout(import.meta.filename, proxy.program)
 
   describe(`${SMUGGLING.length} smuggling attacks through ${name}`, { skip }, () => {
     it('change no answer to another client, and reach the same requests as with node:http', async test => {
@@ -154,8 +154,8 @@ for (const [name, proxy] of Object.entries(PROXIES)) {
       const [own, nodes] = servers
       assert.ok(own && nodes)
       let open: readonly number[] = [...SMUGGLING.keys()]
-      for (const patienceMs of PATIENCE_MS) {
-        await Promise.all(servers.map(({ attackAll }) => attackAll(open, patienceMs)))
+      for (const timeoutMs of CLIENT_TIMEOUTS_MS) {
+        await Promise.all(servers.map(({ attackAll }) => attackAll(open, timeoutMs)))
         const different = own.urls.symmetricDifference(nodes.urls)
         // On a busy machine a client may have left before the proxy had read all.
         open = [...different].map(url => Number(url.slice(-3)))

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpsServer } from 'node:https'
 import { tmpdir } from 'node:os'
@@ -11,8 +11,9 @@ import { freePort } from '../../support/free-port.ts'
 import { fetchRaw, openClient } from '../../support/http1-client.ts'
 import { startConnectProxy, startSocksProxy } from '../../support/outbound-proxies.ts'
 import { PRIVATE_CA, PRIVATE_CLIENT, PRIVATE_SERVER } from '../../support/private-ca.ts'
-import { until } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { startRawServer } from '../../support/raw-server.ts'
+import { until } from '../../support/wait.ts'
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {
@@ -199,9 +200,9 @@ const PROGRAMS = {
   },
 } as const
 
-for (const [program, { kind, args }] of Object.entries(PROGRAMS)) {
-  const isMissing = spawnSync(program, ['-h']).error !== undefined
-  describe(program, { skip: isMissing && `${program} is not installed` }, () => {
+for (const program of ['tinyproxy', 'microsocks'] as const) {
+  const { kind, args } = PROGRAMS[program]
+  describe(program, { skip: skipWithout(import.meta.filename, program) }, () => {
     it('connects to plain servers and those with TLS, with the right password only', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'sluice-proxy-'))
       const port = await freePort()

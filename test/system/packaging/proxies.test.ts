@@ -3,9 +3,10 @@ import { request } from 'node:https'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { TEST_CERTIFICATE } from '../../support/certificate.ts'
-import { EXAMPLE_PROXIES, proxySkip, startExampleProxy } from '../../support/example-proxy.ts'
+import { EXAMPLE_PROXIES, startExampleProxy } from '../../support/example-proxy.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { newGround, type Server, startServer, until } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { wavFile } from '../../support/wav.ts'
 
 type Answer = {
@@ -26,7 +27,9 @@ const MODEL = 'sim-words-20-pace-50'
 const CLIENT = '127.0.0.2'
 
 for (const name of EXAMPLE_PROXIES)
-  describe(`a gateway behind ${name}, configured as in packaging/proxy`, { skip: proxySkip(name) }, () => {
+  describe(`a gateway behind ${name}, configured as in packaging/proxy`, {
+    skip: skipWithout(import.meta.filename, name),
+  }, () => {
     let simulator: Simulator
     let server: Server
     let proxy: Awaited<ReturnType<typeof startExampleProxy>>

@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { newDirectory } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const unit = read('packaging/systemd/sluice.service')
 
-const isInstalled = spawnSync('systemd-analyze', ['--version']).status === 0
-const skip = isInstalled ? false : 'systemd-analyze is not installed (Debian: apt-get install systemd)'
+const skip = skipWithout(import.meta.filename, 'systemd-analyze')
 
 /** Runs systemd-analyze on the unit, with a program that every machine has. */
 function analyze(...args: string[]) {

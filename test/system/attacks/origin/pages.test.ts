@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, BrowserContext } from 'playwright-core'
-import { browserPath, startBrowser } from '../../../support/browser.ts'
+import { startBrowser } from '../../../support/browser.ts'
 import { ROOT_PASSWORD } from '../../../support/gateway.ts'
 import {
   type ScriptedServer,
   startFilmProvider,
   startScriptedServer,
 } from '../../../support/hostile-provider.ts'
+import { skipWithout } from '../../../support/programs.ts'
 import { openVideos, type VideoRelay } from '../../../support/videos.ts'
 
 const REPLICATE = 56
@@ -162,6 +163,4 @@ function describePages(): void {
   })
 }
 
-describe('a web page of another site', { skip: browserPath() === undefined }, () => {
-  if (browserPath() !== undefined) describePages()
-})
+describe('a web page of another site', { skip: skipWithout(import.meta.filename, 'chromium') }, describePages)
