@@ -3,13 +3,24 @@ import { globSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { providers } from '../src/providers/index.ts'
 import {
+  ASSERT_DURATIONS,
+  CALL_FETCH,
+  NEED_PROGRAMS,
+  SET_TIMEOUTS,
+  SHORT_TIMEOUTS,
+  WAIT_FOR_TIME,
+} from './support/law-exceptions.ts'
+import {
   arrowsOf,
   commentWords,
   cycleIn,
   declaredAmong,
   exportedTypes,
+  importsName,
   importsOf,
   loadedWith,
+  type TimingFacts,
+  timingOf,
 } from './support/sources.ts'
 
 /**
@@ -173,5 +184,58 @@ describe('the language', () => {
     const words = readable.flatMap(commentWords)
     const vague = words.filter(word => VAGUE.test(word)).length
     assert.ok((vague / words.length) * 1_000 < 0.5, `${vague} in ${words.length} words`)
+  })
+})
+
+/** What makes tests steady on a busy machine, and what each of the two suites may need (docs/development.md: Tests). */
+describe('the tests', () => {
+  const testFiles = globSync('test/**/*.test.ts').sort()
+  const TIMEOUTS = new Set(['first_byte_ms', 'idle_ms', 'total_ms'])
+  const facts = new Map(testFiles.map(file => [file, timingOf(file, TIMEOUTS)]))
+  const filesWith = (hasProperty: (facts: TimingFacts) => boolean) =>
+    [...facts].filter(([, each]) => hasProperty(each)).map(([file]) => file)
+
+  /** The files with a property are exactly those of a list, which only gets shorter. */
+  function mustBeExactly(listed: readonly string[], actual: readonly string[], instead: string): void {
+    const more = actual.filter(file => !listed.includes(file))
+    assert.deepEqual(more, [], `${instead} The lists of test/support/law-exceptions.ts only get shorter.`)
+    const obsolete = listed.filter(file => !actual.includes(file))
+    assert.deepEqual(obsolete, [], 'No exceptions any more. Delete them from test/support/law-exceptions.ts.')
+  }
+
+  it('send requests with the client that retries what a busy gateway refuses', () => {
+    const actual = filesWith(({ calls }) => calls.has('fetch'))
+    mustBeExactly(CALL_FETCH, actual, 'Use `retryingFetch` (test/support/client.ts).')
+  })
+
+  it('wait for a condition, not for a time', () => {
+    const waiting = testFiles.filter(file => importsName(file, 'node:timers/promises', 'setTimeout'))
+    mustBeExactly(WAIT_FOR_TIME, waiting, 'Use `until` (test/support/wait.ts).')
+    const timing = filesWith(({ calls }) => calls.has('setTimeout')).filter(file => !waiting.includes(file))
+    mustBeExactly(SET_TIMEOUTS, timing, 'Use `until` (test/support/wait.ts), or an injected clock.')
+  })
+
+  it('give a good answer 10 s at least', () => {
+    const actual = filesWith(({ timeoutsMs }) => timeoutsMs.some(ms => ms > 0 && ms < 10_000))
+    mustBeExactly(SHORT_TIMEOUTS, actual, 'A shorter timeout is only for an upstream that never answers.')
+  })
+
+  it('assert no duration', () => {
+    const actual = filesWith(({ assertsDuration }) => assertsDuration)
+    mustBeExactly(ASSERT_DURATIONS, actual, 'Use an injected clock, or count the steps.')
+  })
+
+  it('need a browser, several machines or other programs only in test/system', () => {
+    const next = Map.groupBy(arrowsOf(globSync('test/**/*.ts')), ({ from }) => from)
+    const names = ['balancer', 'browser', 'example-proxy', 'fleet', 'patroni', 'programs']
+    const systemOnly = names.map(name => `test/support/${name}.ts`)
+    const actual = testFiles.filter(file => {
+      if (file.startsWith('test/system/')) return false
+      const reached = new Set([file])
+      // Iterating a set includes the elements added meanwhile.
+      for (const from of reached) for (const { to } of next.get(from) ?? []) reached.add(to)
+      return systemOnly.some(name => reached.has(name))
+    })
+    mustBeExactly(NEED_PROGRAMS, actual, 'Move the file to test/system.')
   })
 })

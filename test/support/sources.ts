@@ -129,3 +129,55 @@ export const exportedTypes = (file: string): readonly Declaration[] =>
 
 export const commentWords = (file: string): readonly string[] =>
   parse(file).result.comments.flatMap(({ value }) => value.match(/[A-Za-z']+/g) ?? [])
+
+/** Whether a file imports this name of a module, under whatever name. */
+export const importsName = (file: string, module: string, name: string): boolean =>
+  parse(file).result.module.staticImports.some(
+    ({ moduleRequest, entries }) =>
+      moduleRequest.value === module && entries.some(({ importName }) => importName.name === name),
+  )
+
+const CLOCKS = new Set(['performance', 'Date'])
+
+/** Whether a node is `performance.now() - …` or `Date.now() - …`. */
+function isDuration({ type, operator, left }: Node): boolean {
+  if (type !== 'BinaryExpression' || operator !== '-' || !isNode(left) || !isNode(left.callee)) return false
+  const { object, property } = left.callee
+  return isNode(object) && CLOCKS.has(object.name as string) && isNode(property) && property.name === 'now'
+}
+
+const isAssertion = ({ callee }: Node): boolean =>
+  isNode(callee) && (callee.name === 'assert' || (isNode(callee.object) && callee.object.name === 'assert'))
+
+/** The number that a node writes for a member with one of these names. */
+function numberOf({ type, key, value }: Node, members: ReadonlySet<string>): number | undefined {
+  if (type !== 'Property' || !isNode(key) || !members.has(key.name as string)) return undefined
+  return isNode(value) && typeof value.value === 'number' ? value.value : undefined
+}
+
+export type TimingFacts = {
+  /** The functions that the file calls by their bare names. */
+  readonly calls: ReadonlySet<string>
+  /** The numbers that it writes for members with the names of timeouts. */
+  readonly timeoutsMs: readonly number[]
+  /** Whether it asserts how long something took. */
+  readonly assertsDuration: boolean
+}
+
+/** What in a file may depend on the time, in one walk: there are hundreds of test files. */
+export function timingOf(file: string, timeouts: ReadonlySet<string>): TimingFacts {
+  const calls = new Set<string>()
+  const timeoutsMs: number[] = []
+  let assertsDuration = false
+  visitAll(parse(file).result.program.body, node => {
+    const ms = numberOf(node, timeouts)
+    if (ms !== undefined) timeoutsMs.push(ms)
+    if (node.type !== 'CallExpression') return
+    if (isNode(node.callee) && node.callee.type === 'Identifier') calls.add(node.callee.name as string)
+    if (isAssertion(node))
+      visitAll(node.arguments, inner => {
+        assertsDuration ||= isDuration(inner)
+      })
+  })
+  return { calls, timeoutsMs, assertsDuration }
+}
