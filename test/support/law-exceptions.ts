@@ -33,21 +33,10 @@ export const CALL_FETCH: readonly string[] = [
   'test/simulator/openai.test.ts',
   'test/simulator/outbound-formats.test.ts',
   'test/simulator/simulator.test.ts',
-  'test/system/app/prometheus.test.ts',
   'test/system/attacks/origin/pages.test.ts',
   'test/system/blackbox/operator.test.ts',
-  'test/system/campaign/fleet-faults.test.ts',
-  'test/system/campaign/relay-outages.test.ts',
-  'test/system/campaign/video-kill.test.ts',
   'test/system/console/account.test.ts',
-  'test/system/console/console.test.ts',
-  'test/system/console/forms.test.ts',
-  'test/system/fleet/retirement.test.ts',
-  'test/system/http1/proxies.test.ts',
   'test/system/packaging/npm.test.ts',
-  'test/system/store/store-outage.test.ts',
-  'test/system/videos/crash.test.ts',
-  'test/system/workers/workers.test.ts',
   'test/videos/videos.test.ts',
 ]
 
@@ -90,10 +79,7 @@ export const WAIT_FOR_TIME: readonly string[] = [
 ]
 
 /** Call `setTimeout` itself. */
-export const SET_TIMEOUTS: readonly string[] = [
-  'test/host/on-demand-thread.test.ts',
-  'test/system/console/forms.test.ts',
-]
+export const SET_TIMEOUTS: readonly string[] = ['test/host/on-demand-thread.test.ts']
 
 /** Set `first_byte_ms`, `idle_ms` or `total_ms` below 10,000. Their upstreams never answer, or they only store the settings. */
 export const SHORT_TIMEOUTS: readonly string[] = [

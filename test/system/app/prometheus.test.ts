@@ -4,6 +4,7 @@ import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { newDirectory, type Server, startServer, until } from '../../support/process.ts'
 import { skipWithout } from '../../support/programs.ts'
@@ -56,7 +57,8 @@ describe('Prometheus (docs/operating/monitoring.md: Prometheus and Grafana)', { 
   })
 
   // biome-ignore lint/suspicious/noExplicitAny: answers of Prometheus
-  const ask = async (path: string): Promise<any> => (await fetch(`${prometheusUrl}/api/v1/${path}`)).json()
+  const ask = async (path: string): Promise<any> =>
+    (await retryingFetch(`${prometheusUrl}/api/v1/${path}`)).json()
   const query = async (expression: string): Promise<{ metric: Record<string, string>; value: string[] }[]> =>
     (await ask(`query?query=${encodeURIComponent(expression)}`)).data.result
 
@@ -96,7 +98,7 @@ describe('Prometheus (docs/operating/monitoring.md: Prometheus and Grafana)', { 
   })
 
   it('finds no fault in the metrics, the rules and their tests', async () => {
-    const text = await (await fetch(metricsUrl)).text()
+    const text = await (await retryingFetch(metricsUrl)).text()
     for (const [args, input] of [
       [['check', 'metrics'], text],
       [['check', 'rules', 'monitoring/alerts.yml'], undefined],

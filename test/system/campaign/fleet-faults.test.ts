@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startSimulator } from '../../../simulator/server.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { FENCE, type FleetMember, startFleet } from '../../support/fleet.ts'
 import { startKillablePostgres } from '../../support/killable-postgres.ts'
 import { newDirectory, until, verifyThroughSocket } from '../../support/process.ts'
@@ -140,7 +141,7 @@ async function campaign(t: TestContext): Promise<void> {
       await sufferAll(some)
       for (const { server } of fleet.members)
         await until('every node to be ready', async () =>
-          (await fetch(`${server.origin}/readyz`)).status === 200 ? true : undefined,
+          (await retryingFetch(`${server.origin}/readyz`)).status === 200 ? true : undefined,
         )
       await stormings[0]?.answered(isCampaign ? 60 : 10)
     } catch (error) {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startSimulator } from '../../../simulator/server.ts'
+import { retryingFetch } from '../../support/client.ts'
 import {
   launch,
   newDirectory,
@@ -80,7 +81,7 @@ async function campaign(t: TestContext): Promise<void> {
       proxy.set('pass')
       await replaced
       await until('the gateway to be ready again', async () =>
-        (await fetch(`${server.origin}/readyz`)).status === 200 ? true : undefined,
+        (await retryingFetch(`${server.origin}/readyz`)).status === 200 ? true : undefined,
       )
       await storming.answered(10)
     } finally {

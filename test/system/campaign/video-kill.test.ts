@@ -5,6 +5,7 @@ import { after, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { startSimulator } from '../../../simulator/server.ts'
 import type { Store } from '../../../src/store/engine/store.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { type EngineName, oneEngine } from '../../support/gateway.ts'
 import { createDatabase } from '../../support/postgres.ts'
 import {
@@ -85,7 +86,7 @@ for (const engine of oneEngine('sqlite')) {
 
       async function submitOn(url: string, isOver: () => boolean): Promise<void> {
         while (!isOver()) {
-          const response = await fetch(`${url}/v1/videos`, {
+          const response = await retryingFetch(`${url}/v1/videos`, {
             method: 'POST',
             headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
             body: JSON.stringify({ model: MODEL, prompt: `job ${++asked}` }),
@@ -119,7 +120,7 @@ for (const engine of oneEngine('sqlite')) {
         const left = Object.entries(Object.groupBy(rows, ({ phase }) => phase))
         return assert.fail(`${message}: ${left.map(([phase, of]) => `${of?.length} ${phase}`).join(', ')}`)
       })
-      const { jobs } = (await (await fetch(`${simulator.url}/sim/videos`)).json()) as {
+      const { jobs } = (await (await retryingFetch(`${simulator.url}/sim/videos`)).json()) as {
         jobs: { prompt: string }[]
       }
       const at = `seed ${SEED}`

@@ -374,8 +374,11 @@ describe('an older copy of the store under newer journals', () => {
     db.prepare('VACUUM INTO ?').run(old)
     db.close()
     for (let count = 0; count < 20; count++) assert.equal((await ask(server, key, {})).status, 200)
-    // Long enough for leases to have been returned and taken again.
-    await setTimeout(1_500)
+    // They are taken again by the next request.
+    await until('the leases to be returned', async () => {
+      const { data } = (await server.api('GET', '/api/node/')).body
+      return data.every(({ leased }: { leased: string }) => Number(leased) === 0) ? true : undefined
+    })
     assert.equal((await ask(server, key, {})).status, 200)
     await server.kill()
     const before = await booksOf(ground)

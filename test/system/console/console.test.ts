@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Browser, Dialog, Page } from 'playwright-core'
 import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
@@ -616,7 +617,7 @@ function describeConsole(): void {
       const before = await rows.count()
       await rows.first().focus()
       const { body } = await server.api('POST', '/api/token/', { name: 'live', unlimited_quota: true })
-      await fetch(`${server.url}/v1/chat/completions`, {
+      await retryingFetch(`${server.url}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${body.data.key}`, 'content-type': 'application/json' },
         body: JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'live' }] }),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
@@ -10,7 +11,6 @@ import { skipWithout } from '../../support/programs.ts'
 const UNITS_PER_USD = 500_000
 const FULL_KEY = /sk-\w{40}/
 /** Long enough that a second press comes before the response. */
-const SLOW_MS = 500
 
 function describeForms(): void {
   let browser: Browser
@@ -154,14 +154,16 @@ function describeForms(): void {
 
   it('submits a form once, however often Ctrl S is pressed', async () => {
     const { id } = await newUser('carl')
+    const pressed = Promise.withResolvers<void>()
     await page.route('**/api/**', async route => {
-      if (route.request().method() !== 'GET') await new Promise(resolve => setTimeout(resolve, SLOW_MS))
+      if (route.request().method() !== 'GET') await pressed.promise
       await route.continue()
     })
     await follow(page, `/users/${id}`)
     await panel().getByLabel('Amount (USD)').fill('1')
     await panel().getByLabel('Reason').fill('welcome')
     for (let press = 0; press < 3; press++) await page.keyboard.press('Control+s')
+    pressed.resolve()
     await page.getByText('Credit of carl adjusted').first().waitFor()
 
     await follow(page, '/tokens/new')
@@ -261,7 +263,7 @@ function describeForms(): void {
   it('reports that an action of a menu or button failed', async test => {
     const token = await create('/api/token/', { name: 'still enabled' })
     const channel = await newChannel('still in use')
-    const { status } = await fetch(`${server.url}/api/user/login`, {
+    const { status } = await retryingFetch(`${server.url}/api/user/login`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ username: 'root', password: ROOT_PASSWORD }),

@@ -122,7 +122,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     const { key } = await made.newToken({ unlimited_quota: true })
     const c = await fleet.startMember()
     const id = idOf(c)
-    const readiness = async () => (await fetch(`${c.server.url}/readyz`)).status
+    const readiness = async () => (await retryingFetch(`${c.server.url}/readyz`)).status
     assert.equal(await readiness(), 200)
     c.proxy.set('hang')
     await until('the node to be fenced', async () => ((await stateOf(id)) === 'fenced' ? true : undefined))
@@ -134,7 +134,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     const refused = await chat(c, key, model, { expectedRefusal: 'ledger_unavailable' })
     assert.equal(refused.status, 503)
     assert.equal(await readiness(), 503)
-    assert.equal((await fetch(`${c.server.url}/healthz`)).status, 200)
+    assert.equal((await retryingFetch(`${c.server.url}/healthz`)).status, 200)
   })
 
   it('gives its unconfirmed video jobs to the others when it is retired', async () => {
@@ -155,7 +155,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     assert.equal(unconfirmed.status, 504, unconfirmed.text)
     const cut = submit(c, model, 'made-once').catch(() => undefined)
     await until('the provider to have the job', async () => {
-      const { jobs } = (await (await fetch(`${upstream.url}/sim/videos`)).json()) as {
+      const { jobs } = (await (await retryingFetch(`${upstream.url}/sim/videos`)).json()) as {
         jobs: { prompt: string }[]
       }
       return jobs.some(({ prompt }) => prompt === 'made-once') ? true : undefined

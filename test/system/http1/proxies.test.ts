@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { retryingFetch } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { HTTP_SERVERS, type HttpServerName } from '../../support/gateway.ts'
 import { echo, openClient, post, startHttp } from '../../support/http1.ts'
@@ -70,7 +71,7 @@ async function startProxy({ program, config, args }: Proxy, upstream: number) {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   await until(`${program} to answer`, async () => {
-    const response = await fetch(`http://127.0.0.1:${port}/ready`).catch(() => undefined)
+    const response = await retryingFetch(`http://127.0.0.1:${port}/ready`).catch(() => undefined)
     return response?.ok ? true : undefined
   })
   return {

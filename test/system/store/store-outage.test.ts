@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { startSimulator } from '../../../simulator/server.ts'
 import { openDatabase } from '../../../src/host/sqlite-open.ts'
-import type { RetryOptions } from '../../support/client.ts'
+import { type RetryOptions, retryingFetch } from '../../support/client.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { childrenOf, newDirectory, startServer, until, verifyThroughSocket } from '../../support/process.ts'
 import { startProxy } from '../../support/proxy.ts'
@@ -89,7 +89,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     }
   }
 
-  const readiness = async () => (await fetch(`${server.origin}/readyz`)).status
+  const readiness = async () => (await retryingFetch(`${server.origin}/readyz`)).status
   const becomes = (wanted: number) =>
     until(`/readyz to say ${wanted}`, async () => ((await readiness()) === wanted ? true : undefined))
 
@@ -126,7 +126,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     for (const answer of [pricing, stranger]) mustTellOutage(answer, 'ledger_unavailable')
     assert.equal(nowhere.status, 404)
     assert.equal(await readiness(), 503)
-    assert.equal((await fetch(`${server.origin}/healthz`)).status, 200)
+    assert.equal((await retryingFetch(`${server.origin}/healthz`)).status, 200)
     await busy.end()
     const faults = server.lines().filter(({ level, err }) => level === 'error' && err)
     assert.ok(faults.some(({ msg }) => msg === 'The database does not respond.'))

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { usdText } from '../../../src/domain/money.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { type EngineName, oneEngine } from '../../support/gateway.ts'
 import { createDatabase } from '../../support/postgres.ts'
 import { newDirectory, type Server, type ServerOptions, startServer, until } from '../../support/process.ts'
@@ -35,7 +36,7 @@ async function furnish({ api }: Server, simulator: Pick<Simulator, 'url'>, model
 type JobReport = { readonly prompt: string; readonly looks: number; readonly least_pause_ms: number | null }
 
 const jobsAt = async ({ url }: Simulator) =>
-  ((await (await fetch(`${url}/sim/videos`)).json()) as { jobs: JobReport[] }).jobs
+  ((await (await retryingFetch(`${url}/sim/videos`)).json()) as { jobs: JobReport[] }).jobs
 
 const untilEnded = (server: Server, id: string, token: string) =>
   until(`the end of ${id}`, async () => {

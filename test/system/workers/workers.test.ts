@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { createLocks } from '../../../src/workers/locks.ts'
-import { withRetries } from '../../support/client.ts'
+import { retryingFetch, withRetries } from '../../support/client.ts'
 import { runHere } from '../../support/command.ts'
 import { oneEngine } from '../../support/gateway.ts'
 import { createDatabase } from '../../support/postgres.ts'
@@ -92,7 +92,7 @@ for (const engine of oneEngine('sqlite')) {
       const { id } = await made.must(
         server.api('POST', '/api/user/', { username: `payer-${quota}`, password: 'a long password', quota }),
       )
-      const signedIn = await fetch(`${server.url}/api/user/login`, {
+      const signedIn = await retryingFetch(`${server.url}/api/user/login`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ username: `payer-${quota}`, password: 'a long password' }),
@@ -112,7 +112,7 @@ for (const engine of oneEngine('sqlite')) {
     }
     /** The number of requests that the provider has received. */
     const seenInAll = async () => {
-      const report = await (await fetch(`${simulator?.url}/sim/requests`)).json()
+      const report = await (await retryingFetch(`${simulator?.url}/sim/requests`)).json()
       return (report as { total: number }).total
     }
     const userOf = (id: number) => made.must(server.api('GET', `/api/user/${id}`))
