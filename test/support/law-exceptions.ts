@@ -3,16 +3,11 @@
 
 /** Call `fetch`: for other servers than the gateway, for what a retry would hide, or not yet through `retryingFetch`. */
 export const CALL_FETCH: readonly string[] = [
-  'test/app/conditions.test.ts',
   'test/app/console-files.test.ts',
-  'test/app/drain.test.ts',
-  'test/app/error-table.test.ts',
   'test/app/management-api.test.ts',
-  'test/app/metrics.test.ts',
   'test/app/request-log.test.ts',
   'test/app/start.test.ts',
   'test/attacks/client/uploads.test.ts',
-  'test/blackbox/gateway.test.ts',
   'test/chat/relay-clients.test.ts',
   'test/cli/migrate.test.ts',
   'test/http1/tls.test.ts',
@@ -43,20 +38,13 @@ export const CALL_FETCH: readonly string[] = [
 /** Wait for a time with `setTimeout` of `node:timers/promises`: between the requests of a load, or not yet for a condition. */
 export const WAIT_FOR_TIME: readonly string[] = [
   'test/campaign/http1-aborts.test.ts',
-  'test/campaign/relay-points.test.ts',
   'test/campaign/upload-memory.test.ts',
-  'test/chat/relay-sdk.test.ts',
-  'test/cli/control.test.ts',
-  'test/cli/master-key.test.ts',
   'test/fleet/locks.test.ts',
   'test/http1/client.test.ts',
   'test/manage/channel-tags.test.ts',
   'test/manage/idempotency.test.ts',
   'test/media/images.test.ts',
-  'test/media/speech.test.ts',
   'test/media/transcription.test.ts',
-  'test/relay/client-disconnects.test.ts',
-  'test/relay/faults.test.ts',
   'test/relay/usage-edge-cases.test.ts',
   'test/relay/wire.test.ts',
   'test/simulator/faults.test.ts',
@@ -93,13 +81,7 @@ export const SHORT_TIMEOUTS: readonly string[] = [
 ]
 
 /** Assert how long something took. */
-export const ASSERT_DURATIONS: readonly string[] = [
-  'test/attacks/provider/secrets.test.ts',
-  'test/manage/saved-tests.test.ts',
-]
+export const ASSERT_DURATIONS: readonly string[] = []
 
 /** Need other programs outside test/system, or test the table of the programs. */
-export const NEED_PROGRAMS: readonly string[] = [
-  'test/import/sources.test.ts',
-  'test/support/programs.test.ts',
-]
+export const NEED_PROGRAMS: readonly string[] = ['test/support/programs.test.ts']

@@ -4,11 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { freePort } from './free-port.ts'
-import { installedProgram, missingProgram } from './programs.ts'
+import { installedProgram } from './programs.ts'
 import { until } from './wait.ts'
-
-/** Why tests with MySQL are skipped; false if they run. In test/system, `skipWithout` of programs.ts also records it. */
-export const mysqlMissing = missingProgram('mariadbd', 'mariadb-install-db')
 
 /** A real MariaDB with an empty database, deleted when stopped. */
 export async function startMysql() {

@@ -53,11 +53,17 @@ const PROGRAMS = {
     package: 'postgresql',
     find: () => globSync('/usr/lib/postgresql/*/bin/postgres').sort().at(-1),
   },
-  mariadbd: { title: 'MariaDB', package: 'mariadb-server', find: () => inPath('mariadbd') },
+  mariadbd: { title: 'MariaDB', package: 'mariadb-server-core', find: () => inPath('mariadbd') },
   'mariadb-install-db': {
     title: 'mariadb-install-db',
-    package: 'mariadb-server',
+    package: 'mariadb-server-core',
     find: () => inPath('mariadb-install-db'),
+  },
+  // The script above calls it.
+  my_print_defaults: {
+    title: 'my_print_defaults of MariaDB',
+    package: 'mariadb-client-core',
+    find: () => inPath('my_print_defaults'),
   },
 } as const satisfies Readonly<Record<string, Program>>
 

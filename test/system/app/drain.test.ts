@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { startSimulator } from '../../../simulator/server.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { openClient } from '../../support/http1.ts'
 import {
   lookInto,
@@ -18,7 +19,9 @@ import { untilLogged } from '../../support/start.ts'
 const untilNotReady = (server: Server, times: number) =>
   until('/readyz to be 503', async () => {
     for (let turn = 0; turn < times; turn++)
-      if ((await fetch(`${server.origin}/readyz`, { headers: { connection: 'close' } })).status !== 503)
+      if (
+        (await retryingFetch(`${server.origin}/readyz`, { headers: { connection: 'close' } })).status !== 503
+      )
         return undefined
     return true
   })

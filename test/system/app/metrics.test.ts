@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { startSimulator } from '../../../simulator/server.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { describeMetrics } from '../../support/metrics.ts'
 import { childrenOf, newDirectory, startServer, until } from '../../support/process.ts'
@@ -28,7 +29,7 @@ describe(`the metrics of ${WORKERS} workers`, () => {
     const { serve, newToken } = createFurnisher(server.api, simulator.url)
     const read = async () => {
       const signal = AbortSignal.timeout(UNANSWERED_MS)
-      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`, { signal })).text()
+      const text = await (await retryingFetch(`http://127.0.0.1:${port}/metrics`, { signal })).text()
       return (name: string) =>
         text
           .split('\n')

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { retryingFetch } from '../../support/client.ts'
 import { runHere } from '../../support/command.ts'
 import { freePort } from '../../support/free-port.ts'
 import { createApi, ENGINES, ROOT_TOKEN, startGateway } from '../../support/gateway.ts'
@@ -110,7 +111,7 @@ describe('logs', () => {
     const port = await freePort()
     const env = { ...settingsOf(await newGround('sqlite')), PORT: String(port) }
     const program = launch(['start'], { env, stdout: fd })
-    const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
+    const ask = (path: string) => retryingFetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
     await until('the gateway', async () => ((await ask('/readyz'))?.ok ? true : undefined))
     // More than a pipe and its queue hold, in long lines.
     for (let index = 0; index < 170; index++)
@@ -208,7 +209,7 @@ describe('the demo', () => {
     const printed = (name: string) => new RegExp(`^ +${name} +(\\S+)$`, 'm').exec(stdout)?.[1] ?? ''
     const address = printed('Console').replace(/\/$/, '')
     assert.match(address, /^http:\/\/127\.0\.0\.1:\d+$/)
-    assert.equal((await fetch(`${address}/`)).status, 200)
+    assert.equal((await retryingFetch(`${address}/`)).status, 200)
     assert.equal(printed('User'), 'root')
     assert.equal((await login(address, printed('Password'))).status, 200)
     const key = printed('Token')
@@ -235,8 +236,11 @@ describe('the demo', () => {
     assert.equal((await ask('/api/video/')).total, 1)
     assert.equal((await ask('/api/ledger/verify')).ok, true)
     assert.equal(
-      (await fetch(`${channel.base_url}/v1/models`, { headers: { authorization: 'Bearer simulated-key' } }))
-        .status,
+      (
+        await retryingFetch(`${channel.base_url}/v1/models`, {
+          headers: { authorization: 'Bearer simulated-key' },
+        })
+      ).status,
       200,
     )
     assert.ok(channel.models.length > 0)

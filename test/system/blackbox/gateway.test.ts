@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { version } from '../../../src/host/version.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { createApi } from '../../support/gateway.ts'
 import {
   childrenOf,
@@ -49,7 +50,7 @@ describe('the first start in an empty directory', () => {
 
   it('creates the data directory and a password of root, which signs in', async () => {
     assert.ok(existsSync(join(directory, 'data/secret')))
-    const response = await fetch(`${url}/api/user/login`, {
+    const response = await retryingFetch(`${url}/api/user/login`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ username: 'root', password }),
@@ -58,13 +59,13 @@ describe('the first start in an empty directory', () => {
   })
 
   it('serves the console with its scripts, the API reference, and health checks', async () => {
-    const page = await (await fetch(`${url}/`)).text()
+    const page = await (await retryingFetch(`${url}/`)).text()
     const [, script = ''] = /<script[^>]+src="([^"]+\.js)"/.exec(page) ?? []
-    const asset = await fetch(new URL(script, `${url}/`))
+    const asset = await retryingFetch(new URL(script, `${url}/`))
     assert.equal(asset.status, 200)
     assert.match(asset.headers.get('content-type') ?? '', /javascript/)
     for (const path of ['/docs', '/docs/json', '/docs/static/swagger-ui.css', '/healthz', '/readyz'])
-      assert.equal((await fetch(`${url}${path}`)).status, 200, path)
+      assert.equal((await retryingFetch(`${url}${path}`)).status, 200, path)
   })
 
   it('runs commands on the running gateway, and exits with 0 on SIGTERM', async () => {
@@ -125,7 +126,7 @@ describe('a gateway with channels', () => {
   })
 
   it('finishes a running stream after SIGTERM', async () => {
-    const stream = await fetch(`${server.url}/v1/chat/completions`, {
+    const stream = await retryingFetch(`${server.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify(chat(SLOW, 'hello', { stream: true })),

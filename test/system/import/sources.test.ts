@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { contentOf, importInto, sqliteFile, withGateway } from '../../support/import-content.ts'
-import { mysqlMissing, startMysql } from '../../support/mysql.ts'
+import { startMysql } from '../../support/mysql.ts'
 import { contentFor } from '../../support/new-api-content.ts'
 import { fillSource, NEW_API_TABLES } from '../../support/new-api-source.ts'
 import { newGround, run, settingsOf } from '../../support/process.ts'
+import { skipWithout } from '../../support/programs.ts'
 import { writeMysql } from '../../support/source-database.ts'
 
-describe('a database of new-api in MySQL', { skip: mysqlMissing }, () => {
+const skip = skipWithout(import.meta.filename, 'mariadbd', 'mariadb-install-db', 'my_print_defaults')
+
+describe('a database of new-api in MySQL', { skip }, () => {
   let mysql: Awaited<ReturnType<typeof startMysql>>
   before(async () => {
     mysql = await startMysql()
