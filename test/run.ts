@@ -11,6 +11,7 @@ import { prepareRun } from './runner/preparation.ts'
 import { type Outcome, type Phase, runPhase } from './runner/programs.ts'
 import { BOTH_VARIABLE, describeEngines } from './support/engines.ts'
 import { countLaws, LAW_SAMPLE_VARIABLE } from './support/laws.ts'
+import { describeSkips } from './support/programs.ts'
 
 /**
  * Runs the tests over one PostgreSQL. docs/development.md describes the two suites and the options. File names as arguments limit
@@ -139,6 +140,7 @@ const unstable = first.failures.filter(file => !last.failures.includes(file))
 const costs = readCosts(preparation.reported('costs'))
 const laws = countLaws(preparation.reported('laws'))
 const engines = describeEngines(preparation.reported('engines'))
+const skips = describeSkips(preparation.reported('skips'))
 await preparation.remove()
 if (values.record && !isNamed) recordTimes(costs)
 console.log(describeCosts(costs))
@@ -148,6 +150,7 @@ if (laws.ran > 0) console.log(laws.summary)
 /** Law tests that do not run report nothing: a whole run without them must not look like a success. */
 const hasLaws = suite !== 'test' || !isWhole || laws.ran >= laws.least
 if (!hasLaws) console.log(`At least ${laws.least} laws over formats must run.`)
+if (skips !== '') console.log(skips)
 if (suite === 'test' && !isNamed) console.log(describeSystemSuite())
 if (last.failures.length > 0) console.log(`Failed: ${last.failures.join(', ')}`)
 console.log(`${Math.round((Date.now() - startedMs) / 1_000)} s in all`)

@@ -10,11 +10,17 @@ import { prepareFirstStarts } from '../support/first-start.ts'
 import { LAWS_VARIABLE } from '../support/laws.ts'
 import { POSTGRES_VARIABLE, startPostgres } from '../support/postgres.ts'
 import { PROGRAM_VARIABLE } from '../support/program.ts'
+import { SKIPS_VARIABLE } from '../support/programs.ts'
 import { COSTS_VARIABLE } from './cost.ts'
 import { prepareMemoryFolder } from './memory-folder.ts'
 
 /** What processes of a run report, each in a file of lines that is named by a variable. */
-const REPORTS = { laws: LAWS_VARIABLE, costs: COSTS_VARIABLE, engines: ENGINES_VARIABLE }
+const REPORTS = {
+  laws: LAWS_VARIABLE,
+  costs: COSTS_VARIABLE,
+  engines: ENGINES_VARIABLE,
+  skips: SKIPS_VARIABLE,
+}
 type Report = keyof typeof REPORTS
 
 /** Makes what all test files share: the program, the console's files, PostgreSQL, new stores and files for reports. */
