@@ -18,6 +18,7 @@ const SOURCES = {
 /** The folder of all builds, with a folder for each. */
 export const CONSOLE_BUILDS = join(ROOT, 'console/dist')
 const BUILDER = join(ROOT, 'console/build.ts')
+const INSTALLER = join(ROOT, 'packaging/checkout/install.js')
 /** The file of a build that contains the digest of its sources. */
 export const SOURCE_DIGEST_FILE = 'made-from'
 
@@ -74,16 +75,17 @@ export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<r
 }
 
 /**
- * The console's files. The published package contains them. In a checkout, the first start builds them in a separate
- * process when the gateway is ready, so that users need no build step.
+ * The console's files. The published package contains them. In a checkout, the first start installs the packages of the console
+ * and builds it, in separate processes when the gateway is ready, so that users need no build step.
  */
 export function createConsoleFiles(log: Logger) {
   let builder: ChildProcess | undefined
   let isClosed = false
 
-  const build = (digest: string) =>
+  const run = (file: string, argument: string) =>
     new Promise<void>((resolve, reject) => {
-      const child = spawn(process.execPath, [BUILDER, digest], { stdio: ['ignore', 'ignore', 'pipe'] })
+      if (isClosed) throw new Error('the gateway stops')
+      const child = spawn(process.execPath, [file, argument], { stdio: ['ignore', 'ignore', 'pipe'] })
       builder = child
       let output = ''
       child.stderr?.setEncoding('utf8').on('data', (text: string) => {
@@ -105,13 +107,13 @@ export function createConsoleFiles(log: Logger) {
         if (isBuilt && (await buildsIn(CONSOLE_BUILDS)).length > 0) return
         const digest = await digestOfSources()
         if ((await findBuild(digest)) !== undefined) return
-        if (isClosed) return
         const startedMs = Date.now()
-        await build(digest)
+        await run(INSTALLER, 'console')
+        await run(BUILDER, digest)
         log.info({ ms: Date.now() - startedMs }, 'The console was built.')
       } catch (error) {
         if (isClosed) return
-        log.warn({ err: error }, 'The console could not be built. Install the development packages (npm ci).')
+        log.warn({ err: error }, 'The console could not be built. The next start tries again.')
       }
     },
     /** Aborts a build: a gateway that stops does not wait for it. */

@@ -23,7 +23,7 @@ async function findBinaries(): Promise<Binaries> {
   } catch {
     throw new SettingError(
       '--nodes',
-      `needs PostgreSQL from the package ${name}, which a checkout of Sluice has after "npm ci". ` +
+      `needs PostgreSQL from the package ${name}, which a checkout of Sluice has after "npm install". ` +
         'Elsewhere, start each node with the same DATABASE_URL (docs/operating/fleet.md)',
     )
   }

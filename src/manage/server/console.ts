@@ -41,7 +41,7 @@ const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
 <body>
 <main>
 <h1>Sluice</h1>
-<p>The console is being built. This takes a few seconds; this page then opens it.</p>
+<p>The console is being built. This takes a few seconds, or up to a minute if its packages must be downloaded first. This page then opens it.</p>
 <p>If it does not, the gateway’s log says why.</p>
 <p>The gateway itself is running: <a href="${basePath}/docs">API reference</a>.</p>
 </main>
