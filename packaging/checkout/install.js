@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const MODULES = join(ROOT, 'node_modules')
 const LOCK_FILE = join(ROOT, 'package-lock.json')
-/** npm's list of the packages that are installed. npm writes it at the end of each successful command. */
+/** npm's list of the packages. */
 const INSTALLED = join(MODULES, '.package-lock.json')
 /** Our stamps and locks: they disappear together with the packages. */
 const STATE = join(MODULES, '.sluice')
@@ -57,18 +57,27 @@ const isFor = ({ os, cpu, libc: libraries }) =>
   (cpu === undefined || cpu.includes(process.arch)) &&
   (libraries === undefined || libraries.includes(libc()))
 
-/** Whether npm has installed all that a folder needs on this machine, in the versions of the lock file. */
-function isComplete(folder) {
+/** npm writes its list when a command has succeeded: it has not completed what has changed since then. */
+const listedMs = () => statSync(INSTALLED, { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+const isOlder = (folder, timeMs) =>
+  (statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? Infinity) <= timeMs
+
+/** Whether npm has installed all that a part's manifest needs on this machine, in the versions of the lock file. */
+function isComplete(part) {
   const { packages } = readJson(LOCK_FILE)
-  const installed = readJson(INSTALLED)?.packages ?? {}
-  const paths = new Set([folder])
+  const timeMs = listedMs()
+  const paths = new Set([part])
   // Iterating a set includes the elements added meanwhile.
   for (const path of paths) {
     const { dependencies, optionalDependencies, version } = packages[path]
-    if (path !== folder && installed[path]?.version !== version) return false
+    const folder = join(ROOT, path)
+    const isInstalled = () =>
+      isOlder(folder, timeMs) && readJson(join(folder, 'package.json'))?.version === version
+    if (path !== part && !isInstalled()) return false
     for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
-      const found = resolve(packages, path, name)
-      if (found !== undefined && isFor(packages[found])) paths.add(found)
+      const dependency = resolve(packages, path, name)
+      if (dependency !== undefined && isFor(packages[dependency])) paths.add(dependency)
     }
   }
   return true
@@ -91,21 +100,20 @@ function* packageFolders(modules) {
   }
 }
 
-/**
- * Removes what an interrupted command of npm has left behind: it changed these folders, and did not come to its list. npm would
- * take half a package for a whole one.
- */
+/** Removes what an interrupted command of npm has left behind: npm would take half a package for a whole one. */
 function removeIncomplete() {
-  const listedMs = existsSync(INSTALLED) ? statSync(INSTALLED).mtimeMs : 0
+  const timeMs = listedMs()
   for (const folder of packageFolders(MODULES))
-    if (statSync(folder).mtimeMs > listedMs) rmSync(folder, { recursive: true, force: true })
+    if (!isOlder(folder, timeMs)) rmSync(folder, { recursive: true, force: true })
 }
 
 /** A process, by its id and its start: ids are used again. Undefined if it has ended. */
 function processName(pid) {
   try {
     // The name of the program is in parentheses, and may contain spaces. State and start are fields 3 and 22.
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ')
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
     return fields[0] === 'Z' ? undefined : `${pid} ${fields[19]}`
   } catch {
     if (existsSync('/proc/self/stat')) return undefined
@@ -148,7 +156,8 @@ async function takeLock() {
     const [last = 0] = lockNumbers()
     const holder = last === 0 ? undefined : holderOf(last)
     if (holder !== undefined) {
-      if (!isWaiting) console.error(`sluice: waiting for process ${holder.split(' ')[0]}, which installs packages`)
+      if (!isWaiting)
+        console.error(`sluice: waiting for process ${holder.split(' ')[0]}, which installs packages`)
       isWaiting = true
       await setTimeout(200)
       continue
@@ -249,11 +258,15 @@ async function main(part) {
 const [, , part = ''] = process.argv
 try {
   if (Number.parseInt(process.versions.node, 10) < 20)
-    throw new Error(`Node.js 20 or newer is needed to install the packages (this is ${process.versions.node})`)
+    throw new Error(
+      `Node.js 20 or newer is needed to install the packages (this is ${process.versions.node})`,
+    )
   if (!Object.hasOwn(PARTS, part)) throw new Error(`usage: install.js ${Object.keys(PARTS).join('|')}`)
   await main(part)
 } catch (error) {
   const isNpmMissing = error.code === 'ENOENT' && error.syscall === 'spawn npm'
-  console.error(`sluice: ${isNpmMissing ? 'npm 9 or newer is needed to install the packages' : error.message}`)
+  console.error(
+    `sluice: ${isNpmMissing ? 'npm 9 or newer is needed to install the packages' : error.message}`,
+  )
   process.exit(1)
 }

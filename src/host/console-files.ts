@@ -13,7 +13,13 @@ const ROOT = fileURLToPath(PACKAGE)
 /** The sources of the console. Changes of other files do not make a build stale. */
 const SOURCES = {
   directories: ['console/public', 'console/src', 'src/manage/contract', 'src/domain'],
-  files: ['console/index.html', 'console/route-table.ts', 'console/vite.config.ts', 'package-lock.json'],
+  files: [
+    'console/index.html',
+    'console/lucide.ts',
+    'console/route-table.ts',
+    'console/vite.config.ts',
+    'package-lock.json',
+  ],
 } as const
 /** The folder of all builds, with a folder for each. */
 export const CONSOLE_BUILDS = join(ROOT, 'console/dist')

@@ -1,6 +1,6 @@
-import { LoaderCircle, type LucideIcon } from 'lucide-react'
 import type { ComponentProps } from 'react'
 import { classes } from './classes.ts'
+import { type Icon, LoaderCircle } from './icons.ts'
 
 const KINDS = {
   primary: 'bg-accent text-on-accent border-accent hover:opacity-90',
@@ -11,7 +11,7 @@ const KINDS = {
 
 type ButtonProps = ComponentProps<'button'> & {
   readonly kind?: keyof typeof KINDS
-  readonly icon?: LucideIcon
+  readonly icon?: Icon
   readonly isBusy?: boolean
   readonly isSmall?: boolean
   /** Keyboard shortcut, shown after the label. */
@@ -58,7 +58,7 @@ export function Button({
   )
 }
 
-type IconButtonProps = ComponentProps<'button'> & { readonly label: string; readonly icon: LucideIcon }
+type IconButtonProps = ComponentProps<'button'> & { readonly label: string; readonly icon: Icon }
 
 export function IconButton({ label, icon: Icon, className, ...rest }: IconButtonProps) {
   return (

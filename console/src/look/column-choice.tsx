@@ -1,7 +1,7 @@
-import { Columns3 } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { Button } from './button.tsx'
 import { Checkbox } from './field.tsx'
+import { Columns3 } from './icons.ts'
 import { Popup } from './popup.tsx'
 import { setPreferences, usePreferences } from './preferences.ts'
 import type { Column } from './table-props.ts'

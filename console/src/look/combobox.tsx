@@ -1,7 +1,7 @@
-import { ChevronsUpDown } from 'lucide-react'
 import { type ComponentProps, type KeyboardEvent, useId, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { classes } from './classes.ts'
+import { ChevronsUpDown } from './icons.ts'
 
 /** So many options are shown; typing narrows them. */
 const MAX_SHOWN = 100

@@ -1,8 +1,8 @@
-import { Check, Copy } from 'lucide-react'
 import { useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { announce } from './announce.tsx'
 import { Button, IconButton } from './button.tsx'
+import { Check, Copy } from './icons.ts'
 
 /**
  * On plain HTTP there is no clipboard API, but a selected range can be copied. The range is appended near the

@@ -1,9 +1,9 @@
-import { X } from 'lucide-react'
 import { Dialog as Radix } from 'radix-ui'
 import type { ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { IconButton } from './button.tsx'
 import { classes } from './classes.ts'
+import { X } from './icons.ts'
 
 type DialogProps = {
   readonly title: string

@@ -1,7 +1,7 @@
-import { Download } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from './button.tsx'
+import { Download } from './icons.ts'
 import { useErrorText } from './states.tsx'
 import { toast } from './toast.tsx'
 

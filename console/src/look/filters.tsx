@@ -1,8 +1,8 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { Search } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Choice } from './field.tsx'
+import { Search } from './icons.ts'
 
 /** The filters of a page are in its URL, so that a link reproduces the view. */
 export function useFilters<Filters extends { p?: number | undefined }>() {

@@ -1,12 +1,12 @@
-import { Ellipsis, type LucideIcon } from 'lucide-react'
 import { DropdownMenu } from 'radix-ui'
 import { type ReactNode, useRef } from 'react'
 import { IconButton, Key } from './button.tsx'
 import { classes } from './classes.ts'
+import { Ellipsis, type Icon } from './icons.ts'
 
 type MenuItem = {
   readonly label: string
-  readonly icon?: LucideIcon
+  readonly icon?: Icon
   readonly onSelect: () => void
   readonly isDangerous?: boolean
   /** Keyboard shortcut on the row. */

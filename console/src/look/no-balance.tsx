@@ -1,6 +1,6 @@
-import { TriangleAlert } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { useSelf } from '../api/self.ts'
+import { TriangleAlert } from './icons.ts'
 
 /** Warns that requests are rejected without a balance. */
 export function NoBalance() {

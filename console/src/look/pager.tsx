@@ -1,9 +1,9 @@
-import { ChevronLeft, ChevronRight } from 'lucide-react'
 import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
 import { IconButton } from './button.tsx'
 import { Choice } from './field.tsx'
 import { count } from './format.ts'
+import { ChevronLeft, ChevronRight } from './icons.ts'
 import { PAGE_SIZES, setPreferences, usePreferences } from './preferences.ts'
 
 type PagerProps = { readonly page: number; readonly total: number; readonly onPage: (page: number) => void }

@@ -1,8 +1,8 @@
-import { X } from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { useTranslation } from 'react-i18next'
 import { IconButton } from './button.tsx'
 import { classes } from './classes.ts'
+import { X } from './icons.ts'
 
 type PanelProps = {
   readonly title: ReactNode

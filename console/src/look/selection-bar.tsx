@@ -1,7 +1,7 @@
-import { X } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button, IconButton } from './button.tsx'
+import { X } from './icons.ts'
 import type { RowSelection } from './selection.ts'
 
 type SelectionBarProps = {

@@ -1,10 +1,10 @@
-import { CircleAlert, RotateCw } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { ApiError, OFFLINE } from '../api/errors.ts'
 import { useGatewayText } from '../texts/gateway-text.tsx'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
+import { CircleAlert, RotateCw } from './icons.ts'
 
 const QUIET_MS = 200
 

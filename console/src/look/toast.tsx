@@ -1,7 +1,7 @@
-import { X } from 'lucide-react'
 import { useEffect, useSyncExternalStore } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button, IconButton } from './button.tsx'
+import { X } from './icons.ts'
 
 type Toast = { readonly id: number; readonly words: string; readonly undo?: (() => void) | undefined }
 

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
-import { Menu as MenuIcon } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { useIsAdmin, useSelf } from '../api/self.ts'
+import { Menu as MenuIcon } from '../look/icons.ts'
 import { entriesFor } from './navigation.ts'
 
 /** The bottom navigation on phones: four pages and the menu. */

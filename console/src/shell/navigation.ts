@@ -1,3 +1,4 @@
+import { ROLE } from '../api/self.ts'
 import {
   Bell,
   BookOpenCheck,
@@ -7,8 +8,8 @@ import {
   Coins,
   FileDiff,
   History,
+  type Icon,
   KeyRound,
-  type LucideIcon,
   MessageSquare,
   Network,
   ScrollText,
@@ -16,8 +17,7 @@ import {
   Settings,
   Split,
   Users,
-} from 'lucide-react'
-import { ROLE } from '../api/self.ts'
+} from '../look/icons.ts'
 
 export type MenuEntry = {
   readonly to:
@@ -56,7 +56,7 @@ export type MenuEntry = {
     | 'settings'
   /** Shortcut: `g`, then this letter. */
   readonly letter: string
-  readonly icon: LucideIcon
+  readonly icon: Icon
   readonly role: number
 }
 

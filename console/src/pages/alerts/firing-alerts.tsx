@@ -1,6 +1,6 @@
-import { CircleAlert, TriangleAlert } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
+import { CircleAlert, TriangleAlert } from '../../look/icons.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Sheet } from '../../look/page.tsx'
 import { ErrorCard } from '../../look/states.tsx'

@@ -1,10 +1,10 @@
-import { CircleAlert, CircleCheck, LoaderCircle } from 'lucide-react'
 import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { AlertTargetItem, AnswerOf } from '../../api/contract.ts'
 import { useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Dialog } from '../../look/dialog.tsx'
+import { CircleAlert, CircleCheck, LoaderCircle } from '../../look/icons.ts'
 import { ErrorCard } from '../../look/states.tsx'
 import { GatewayText } from '../../texts/gateway-text.tsx'
 

@@ -1,11 +1,11 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Activity } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel, ChannelTestView } from '../../api/contract.ts'
 import { Button } from '../../look/button.tsx'
 import { fromNow, span } from '../../look/format.ts'
+import { Activity } from '../../look/icons.ts'
 import { useErrorText } from '../../look/states.tsx'
 
 /** The last test of a channel since the page was loaded, shared by list and panel. */

@@ -1,7 +1,7 @@
-import { ArrowRight, Plus, Trash2 } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { Button, IconButton } from '../../look/button.tsx'
 import { TextInput } from '../../look/field.tsx'
+import { ArrowRight, Plus, Trash2 } from '../../look/icons.ts'
 
 export type MappingRow = { readonly from: string; readonly to: string }
 

@@ -1,9 +1,9 @@
-import { X } from 'lucide-react'
 import { useId, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Field, TextInput } from '../../look/field.tsx'
+import { X } from '../../look/icons.ts'
 
 type ModelChoiceProps = {
   readonly chosen: readonly string[]

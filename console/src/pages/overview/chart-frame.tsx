@@ -1,8 +1,8 @@
-import { Download } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { csvText, fileOf } from '../../look/csv.ts'
 import { moment } from '../../look/format.ts'
+import { Download } from '../../look/icons.ts'
 
 /** One series of a chart; null marks a gap. */
 export type Track = {

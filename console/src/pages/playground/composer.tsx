@@ -1,8 +1,8 @@
-import { ImagePlus, Send, Square, X } from 'lucide-react'
 import { useRef } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button, IconButton } from '../../look/button.tsx'
 import { TextArea } from '../../look/field.tsx'
+import { ImagePlus, Send, Square, X } from '../../look/icons.ts'
 import type { Prompt } from './conversations.ts'
 
 const MAX_PICTURES = 4

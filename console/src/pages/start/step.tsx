@@ -1,7 +1,7 @@
-import { Check } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { classes } from '../../look/classes.ts'
+import { Check } from '../../look/icons.ts'
 
 type StepProps = {
   readonly number: number

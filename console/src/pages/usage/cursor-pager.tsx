@@ -1,6 +1,6 @@
-import { ChevronLeft, ChevronRight } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { Button } from '../../look/button.tsx'
+import { ChevronLeft, ChevronRight } from '../../look/icons.ts'
 import { PageSize } from '../../look/pager.tsx'
 
 type CursorPagerProps = {

@@ -1,8 +1,8 @@
-import { SlidersHorizontal } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from '../../look/button.tsx'
 import { Choice, Field, TextInput } from '../../look/field.tsx'
+import { SlidersHorizontal } from '../../look/icons.ts'
 import { Popup } from '../../look/popup.tsx'
 import { readUsageFilters, SOURCES, type UsageFilters } from './usage-filters.ts'
 

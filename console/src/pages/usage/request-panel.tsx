@@ -1,6 +1,5 @@
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
-import { ChevronDown, ChevronUp } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import type { CostLines, EntryItem, UsageItem } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
@@ -17,6 +16,7 @@ import {
   price,
   span,
 } from '../../look/format.ts'
+import { ChevronDown, ChevronUp } from '../../look/icons.ts'
 import { Moment } from '../../look/moment.tsx'
 import { usePageKeys } from '../../look/page-keys.ts'
 import { Facts, Panel, Section } from '../../look/panel.tsx'

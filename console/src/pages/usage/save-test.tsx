@@ -1,11 +1,11 @@
 import { useMutation } from '@tanstack/react-query'
-import { Save } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call, type Input } from '../../api/client.ts'
 import type { AnswerOf, UsageItem } from '../../api/contract.ts'
 import { Button } from '../../look/button.tsx'
 import { Choice, Field, TextArea, TextInput } from '../../look/field.tsx'
+import { Save } from '../../look/icons.ts'
 import { ErrorCard } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 

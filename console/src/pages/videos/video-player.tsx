@@ -1,10 +1,10 @@
-import { Download, Play } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { addressOf } from '../../api/client.ts'
 import type { Video } from '../../api/contract.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { fromNow } from '../../look/format.ts'
+import { Download, Play } from '../../look/icons.ts'
 
 const fileOf = (id: string, index: number) =>
   addressOf('videoContent', { params: { id }, query: index === 0 ? {} : { index } })

@@ -1,8 +1,8 @@
-import { CircleCheck, CircleX, Clapperboard, Clock, HelpCircle } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import type { Video } from '../../api/contract.ts'
 import { classes } from '../../look/classes.ts'
 import { share } from '../../look/format.ts'
+import { CircleCheck, CircleX, Clapperboard, Clock, HelpCircle } from '../../look/icons.ts'
 
 const GLYPHS = {
   queued: { icon: Clock, tone: 'text-ink-3' },
