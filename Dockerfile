@@ -4,8 +4,10 @@
 FROM node:26-slim AS build
 WORKDIR /source
 COPY package.json package-lock.json .npmrc ./
-# Install scripts are for the PostgreSQL of the tests only.
-RUN npm ci --ignore-scripts
+COPY console/package.json console/
+COPY test/package.json test/
+# Without the packages of the tests. Only those have install scripts.
+RUN npm ci --ignore-scripts --include-workspace-root --workspace=console
 COPY . .
 # The npm package has the program, its packages and the console, and nothing else.
 RUN npm pack && npm install --offline --prefix /package ./sluice-*.tgz

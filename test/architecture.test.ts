@@ -110,6 +110,22 @@ describe('the architecture', () => {
     assert.deepEqual(wrong, [])
   })
 
+  it('lists the packages of the gateway and of the console in their manifests', () => {
+    const packagesOf = (folder: string) =>
+      Object.keys(JSON.parse(readFileSync(`${folder}package.json`, 'utf8')).dependencies)
+    const nameOf = (request: string) => /^(?:@[^/]+\/)?[^/]+/.exec(request)?.[0] ?? request
+    const wrong = (from: readonly string[], packages: readonly string[]) =>
+      from
+        .flatMap(file => importsOf(file).map(to => ({ file, name: nameOf(to) })))
+        // Paths from the root, modules of Node.js and of plugins, and names that are computed.
+        .filter(({ name }) => !/^(src|simulator|console|node:.*|virtual:.*|lucide:.*|\W.*)$/.test(name))
+        .filter(({ file, name }) => file !== 'src/app/demo/postgres.ts' && !packages.includes(name))
+        .map(({ file, name }) => `${file} → ${name}`)
+    const gateway = packagesOf('')
+    assert.deepEqual(wrong([...files, ...simulatorFiles], gateway), [])
+    assert.deepEqual(wrong(consoleFiles, [...gateway, ...packagesOf('console/')]), [])
+  })
+
   it('lets the console import the contract and the domain, and nothing else of the product', () => {
     const wrong = consoleFiles
       .flatMap(from => importsOf(from).map(to => ({ from, to })))
