@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { isAscii } from 'node:buffer'
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -27,8 +36,10 @@ async function copyOfCheckout(): Promise<string> {
   await createConsoleFiles(createLog('warn')).prepare()
   const [consoleBuild = ''] = await createConsoleBuilds()()
   const copy = newDirectory()
-  for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md', 'packaging', 'src/main.ts'])
+  for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md', 'package-lock.json', 'packaging', 'src/main.ts'])
     cpSync(join(ROOT, name), join(copy, name), { recursive: true })
+  // The scripts around the packing run with its Node.js.
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'), 'dir')
   const build = basename(dirname(program))
   cpSync(dirname(program), join(copy, 'dist', build), { recursive: true })
   writeFileSync(join(copy, 'dist/main.js'), `import './${build}/main.js'\n`)
