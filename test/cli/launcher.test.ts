@@ -22,7 +22,11 @@ describe('./sluice', () => {
   after(() => rmSync(elsewhere, { recursive: true, force: true }))
 
   it('runs the program from any working directory', async () => {
-    assert.deepEqual(await launch(launcher, process.env, 'version'), { code: 0, stdout: `${version}\n`, stderr: '' })
+    assert.deepEqual(await launch(launcher, process.env, 'version'), {
+      code: 0,
+      stdout: `${version}\n`,
+      stderr: '',
+    })
   })
 
   it('runs the program through a symbolic link', async () => {

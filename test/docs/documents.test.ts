@@ -65,9 +65,8 @@ describe('the documents', () => {
   })
 
   it('quote messages as the program prints them', () => {
-    const source = ['sluice', 'packaging/npm/sluice.cjs', ...globSync('src/**/*.ts', { cwd: root })]
-      .map(read)
-      .join('\n')
+    const starters = ['packaging/checkout/run', 'packaging/checkout/install.js', 'packaging/npm/sluice.cjs']
+    const source = [...starters, ...globSync('src/**/*.ts', { cwd: root })].map(read).join('\n')
     const tables = [
       ['docs/troubleshooting.md', 'The gateway does not start'],
       ['docs/operating/backup.md', 'When a journal is damaged'],

@@ -36,7 +36,14 @@ async function copyOfCheckout(): Promise<string> {
   await createConsoleFiles(createLog('warn')).prepare()
   const [consoleBuild = ''] = await createConsoleBuilds()()
   const copy = newDirectory()
-  for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md', 'package-lock.json', 'packaging', 'src/main.ts'])
+  for (const name of [
+    'README.md',
+    'LICENSE',
+    'CHANGELOG.md',
+    'package-lock.json',
+    'packaging',
+    'src/main.ts',
+  ])
     cpSync(join(ROOT, name), join(copy, name), { recursive: true })
   // The scripts around the packing run with its Node.js.
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'), 'dir')
