@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { retryingFetch } from '../../support/client.ts'
 import { isAlive, newDirectory, until } from '../../support/process.ts'
 
 /** A checkout on a new machine: git, Node.js and some npm, and nothing in node_modules (docs/adr/0043-install-by-part.md). */
@@ -123,7 +124,7 @@ async function startDemo(checkout: string, npm: string) {
   const address = await demo.match(/Console {4}(http\S+)\//)
   const key = await demo.match(/Token {6}(sk-\S+)/)
   const chat = async () => {
-    const response = await fetch(`${address}/v1/chat/completions`, {
+    const response = await retryingFetch(`${address}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Hello!' }] }),
@@ -190,7 +191,8 @@ describe('a new checkout', () => {
     })
 
     it('serves a page that waits, and then the console, in less than 500 MiB', async () => {
-      const page = async () => (await fetch(demo.address, { headers: { accept: 'text/html' } })).text()
+      const page = async () =>
+        (await retryingFetch(demo.address, { headers: { accept: 'text/html' } })).text()
       assert.match(await page(), /The console is being built|id="root"/)
       // The demo installs them already: this waits for that.
       await run(checkout, npm, 'console', '--version')
