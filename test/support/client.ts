@@ -4,7 +4,7 @@ import { WAIT_MS } from './wait.ts'
 const RETRY_PAUSE_MS = 200
 
 /**
- * The refusals that a gateway on a busy machine may give before it starts anything (docs/reference/errors.md), and how their
+ * The refusals that a gateway on a busy machine may give before it starts anything (docs/reference/errors.md: When to retry), and how their
  * messages begin: errors of Anthropic and Gemini have no code of the gateway.
  */
 const RETRYABLE = {

@@ -12,7 +12,7 @@ import { createDatabase } from '../../support/postgres.ts'
 import { newDirectory, type Server, type ServerOptions, startServer, until } from '../../support/process.ts'
 
 const PROVIDER_KEY = 'a-provider-key-0001'
-/** Between two polls of a job, by whichever worker (docs/reference/videos.md). */
+/** Between two polls of a job, by whichever worker (docs/reference/videos.md: Video polling). */
 const MIN_PAUSE_MS = 2_000
 
 async function newGround(engine: EngineName, env: Readonly<Record<string, string>>): Promise<ServerOptions> {
