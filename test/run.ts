@@ -77,7 +77,7 @@ async function runPhases(phases: readonly Phase[]): Promise<Outcome> {
     outcomes.reduce((total, outcome) => total + count(outcome), 0)
   return {
     failures: outcomes.flatMap(({ failures }) => failures),
-    passed: sum(({ passed }) => passed),
+    passed: sum(({ passed: passedCount }) => passedCount),
     failed: sum(({ failed }) => failed),
     skipped: sum(({ skipped }) => skipped),
     coverage: outcomes.flatMap(({ coverage }) => coverage),

@@ -35,8 +35,8 @@ const target = (type: TargetType, secrets: object = {}, options: object = {}) =>
   options: { language: 'en' as const, group_seconds: 0, to: [], chat_id: '', ...options },
   secrets: { url: 'https://example.com/hook?key=abc', secret: '', bot_token: '', ...secrets },
 })
-const bodyOf = (type: TargetType, sent: AlertMessage, secrets: object = {}, options: object = {}) => {
-  const request = requestOf(target(type, secrets, options), sent, NOW_MS)
+const bodyOf = (type: TargetType, alertMessage: AlertMessage, secrets: object = {}, options: object = {}) => {
+  const request = requestOf(target(type, secrets, options), alertMessage, NOW_MS)
   return { ...request, json: JSON.parse(request.body) }
 }
 

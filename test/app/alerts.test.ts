@@ -39,7 +39,7 @@ for (const engine of oneEngine('postgres')) {
       await alerts.deliver()
     }
     /** The state and subject of every alert in the messages since the last call. */
-    const taken = () =>
+    const takeAlerts = () =>
       receiver.received
         .splice(0)
         .map(({ body }) =>
@@ -96,14 +96,14 @@ for (const engine of oneEngine('postgres')) {
       assert.equal(first.headers['content-type'], 'application/json')
       assert.equal(first.body.alerts[0].title, 'Channel "Primary" was auto-disabled')
       assert.equal(first.body.alerts[0].detail, 'The provider returned status 401.')
-      assert.deepEqual(taken(), [[`firing channel:${id}`]])
+      assert.deepEqual(takeAlerts(), [[`firing channel:${id}`]])
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       await setChannel(id, 1)
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [[`resolved channel:${id}`]])
+      assert.deepEqual(takeAlerts(), [[`resolved channel:${id}`]])
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       assert.deepEqual(
         (await deliveries()).map(({ status, attempts }) => [status, attempts]),
         [
@@ -118,17 +118,17 @@ for (const engine of oneEngine('postgres')) {
       await hook()
       const id = await addChannel()
       await evaluate(world.createMachine())
-      assert.deepEqual(taken(), [[`firing channel:${id}`]])
+      assert.deepEqual(takeAlerts(), [[`firing channel:${id}`]])
       await evaluate(world.createMachine(), 15)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       await evaluate(world.createMachine(), 3_600)
-      assert.deepEqual(taken(), [[`still_firing channel:${id}`]])
+      assert.deepEqual(takeAlerts(), [[`still_firing channel:${id}`]])
       await setChannel(id, 1)
       // Evaluated by a process that ends before it sends anything.
       world.clock.now += 15
       await world.createMachine().evaluate()
       await world.createMachine().deliver()
-      assert.deepEqual(taken(), [[`resolved channel:${id}`]])
+      assert.deepEqual(takeAlerts(), [[`resolved channel:${id}`]])
     })
 
     it('are sent once if several machines evaluate and deliver at the same time', async () => {
@@ -138,14 +138,14 @@ for (const engine of oneEngine('postgres')) {
       const ids = [await addChannel(3, 'one'), await addChannel(3, 'two')]
       await Promise.all(machines.map(machine => machine.evaluate()))
       await Promise.all(machines.map(machine => machine.deliver()))
-      assert.deepEqual(taken(), [ids.map(id => `firing channel:${id}`)])
+      assert.deepEqual(takeAlerts(), [ids.map(id => `firing channel:${id}`)])
       for (const id of ids) await setChannel(id, 1)
       // Also when the machine with the lease has ended.
       world.clock.now += 61
       await Promise.all(machines.map(machine => machine.evaluate()))
       await Promise.all(machines.map(machine => machine.deliver()))
       assert.deepEqual(
-        taken().map(alerts => alerts.sort()),
+        takeAlerts().map(alerts => alerts.sort()),
         [ids.map(id => `resolved channel:${id}`)],
       )
     })
@@ -158,9 +158,9 @@ for (const engine of oneEngine('postgres')) {
       await evaluate(alerts)
       const second = await addChannel(3, 'two')
       await evaluate(alerts, 30)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       await evaluate(alerts, 30)
-      assert.deepEqual(taken(), [[`firing channel:${first}`, `firing channel:${second}`]])
+      assert.deepEqual(takeAlerts(), [[`firing channel:${first}`, `firing channel:${second}`]])
       assert.equal((await deliveries()).length, 1)
     })
 
@@ -181,10 +181,10 @@ for (const engine of oneEngine('postgres')) {
       const first = await addChannel(1, 'first')
       for (let number = 0; number < 200; number++) await addChannel(3, `channel ${number}`)
       await evaluate(alerts)
-      taken()
+      takeAlerts()
       await setChannel(first, 3)
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [[`firing channel:${first}`]])
+      assert.deepEqual(takeAlerts(), [[`firing channel:${first}`]])
     })
 
     it('are not sent in quiet hours', async () => {
@@ -201,9 +201,9 @@ for (const engine of oneEngine('postgres')) {
       await evaluate(alerts)
       await setChannel(short, 1)
       await evaluate(alerts, 60)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       await evaluate(alerts, 660)
-      assert.deepEqual(taken(), [[`firing channel:${long}`]])
+      assert.deepEqual(takeAlerts(), [[`firing channel:${long}`]])
     })
 
     it('go to the targets of their rule, or to every enabled target', async () => {
@@ -219,12 +219,12 @@ for (const engine of oneEngine('postgres')) {
       world.facts.freeDiskBytes = 1
       world.facts.lagS = 100
       await evaluate(alerts)
-      const sent = receiver.received
+      const kindsByPath = receiver.received
         .map(
           ({ path, body }) => `${path} ${body.alerts.map((alert: { kind: string }) => alert.kind).join(' ')}`,
         )
         .sort()
-      assert.deepEqual(sent, ['/one channel_disabled disk_low', '/two disk_low'])
+      assert.deepEqual(kindsByPath, ['/one channel_disabled disk_low', '/two disk_low'])
     })
 
     it('are not evaluated without a target, and end silently with their rule', async () => {
@@ -235,10 +235,10 @@ for (const engine of oneEngine('postgres')) {
       assert.deepEqual(await world.db.selectFrom('alert_states').selectAll().execute(), [])
       await hook()
       await evaluate(alerts, 15)
-      assert.equal(taken().length, 1)
+      assert.equal(takeAlerts().length, 1)
       await world.db.updateTable('alert_rules').set({ enabled: 0 }).where('id', '=', ruleId).execute()
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       assert.deepEqual(await world.db.selectFrom('alert_states').selectAll().execute(), [])
     })
 
@@ -274,7 +274,7 @@ for (const engine of oneEngine('postgres')) {
       receiver.received.length = 0
       await transact(world.db, trx => reviveDelivery(trx, dead?.id ?? 0, world.clock.now))
       await alerts.deliver()
-      assert.deepEqual(taken(), [[`firing channel:${id}`]])
+      assert.deepEqual(takeAlerts(), [[`firing channel:${id}`]])
       assert.equal((await deliveries())[0]?.status, 'sent')
     })
 
@@ -308,10 +308,10 @@ for (const engine of oneEngine('postgres')) {
         .set({ claimed_until: world.clock.now + 120 })
         .execute()
       await alerts.deliver()
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       world.clock.now += 120
       await alerts.deliver()
-      assert.equal(taken().length, 1)
+      assert.equal(takeAlerts().length, 1)
     })
 
     it('are sent by e-mail, with all alerts in one mail', async () => {
@@ -365,7 +365,7 @@ for (const engine of oneEngine('postgres')) {
       world.facts.isStoreDown = true
       world.clock.now += 15
       await assert.rejects(alerts.evaluate())
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       world.facts.lagS = 31
       receiver.answer(500)
       await assert.rejects(alerts.evaluate())
@@ -374,16 +374,16 @@ for (const engine of oneEngine('postgres')) {
       await assert.rejects(alerts.evaluate())
       await assert.rejects(alerts.evaluate())
       assert.ok(receiver.received[0] && isSigned(receiver.received[0], SECRET))
-      assert.deepEqual(taken(), [['firing machine:host-1']])
+      assert.deepEqual(takeAlerts(), [['firing machine:host-1']])
       // The store is back, and the journal is not yet written.
       world.facts.isStoreDown = false
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       world.facts.lagS = 0
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [['resolved machine:host-1']])
+      assert.deepEqual(takeAlerts(), [['resolved machine:host-1']])
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
     })
 
     it('about the journal are neither repeated nor resolved twice if they fired before the store was unavailable', async () => {
@@ -392,27 +392,27 @@ for (const engine of oneEngine('postgres')) {
       await hook()
       world.facts.lagS = 31
       await evaluate(alerts)
-      assert.deepEqual(taken(), [['firing machine:host-1']])
+      assert.deepEqual(takeAlerts(), [['firing machine:host-1']])
       world.facts.isStoreDown = true
       for (let i = 0; i < 3; i++) {
         world.clock.now += 15
         await assert.rejects(alerts.evaluate())
       }
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
       // The lag ends with the outage, and once more before the machine notices that the store is back.
       world.facts.lagS = 0
       await assert.rejects(alerts.evaluate())
-      assert.deepEqual(taken(), [['resolved machine:host-1']])
+      assert.deepEqual(takeAlerts(), [['resolved machine:host-1']])
       world.facts.isStoreDown = false
       await evaluate(alerts, 15)
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
     })
 
     it('that could not be sent while the store was unavailable are queued when it is back', async () => {
       const alerts = world.createMachine('host-1')
       await world.addRule('journal_lag', { threshold: 30 })
-      const [kept, deleted] = [await hook(), await hook()]
+      const [keptTargetId, deleted] = [await hook(), await hook()]
       await evaluate(alerts)
       world.facts.isStoreDown = true
       world.facts.lagS = 31
@@ -423,13 +423,13 @@ for (const engine of oneEngine('postgres')) {
       world.facts.isStoreDown = false
       await world.db.deleteFrom('alert_targets').where('id', '=', deleted).execute()
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [['firing machine:host-1']])
+      assert.deepEqual(takeAlerts(), [['firing machine:host-1']])
       assert.deepEqual(
         (await deliveries()).map(({ target_id, status }) => [target_id, status]),
-        [[kept, 'sent']],
+        [[keptTargetId, 'sent']],
       )
       await evaluate(alerts, 15)
-      assert.deepEqual(taken(), [])
+      assert.deepEqual(takeAlerts(), [])
     })
 
     it('are sent and resolved although the clock was set back', async () => {
@@ -441,7 +441,7 @@ for (const engine of oneEngine('postgres')) {
       world.clock.now -= 10 * 3_600
       await evaluate(alerts)
       await evaluate(alerts, 60)
-      assert.deepEqual(taken(), [[`firing channel:${id}`]])
+      assert.deepEqual(takeAlerts(), [[`firing channel:${id}`]])
       await world.db.updateTable('channels').set({ status: 1 }).where('id', '=', id).execute()
       await evaluate(alerts, 15)
       // A message that was queued and claimed before the clock was set back.
@@ -456,7 +456,7 @@ for (const engine of oneEngine('postgres')) {
         .where('status', '=', 'pending')
         .execute()
       await evaluate(alerts, 60)
-      assert.deepEqual(taken(), [[`resolved channel:${id}`]])
+      assert.deepEqual(takeAlerts(), [[`resolved channel:${id}`]])
     })
 
     describe('conditions', () => {

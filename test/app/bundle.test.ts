@@ -37,16 +37,16 @@ describe('a build', () => {
   it('is used by the next start, and does not replace the files of a running gateway', async () => {
     await build('one')
     const running = spawn(process.execPath, [join(dist, 'main.js')], { stdio: ['pipe', 'pipe', 'inherit'] })
-    let said = ''
+    let output = ''
     running.stdout.setEncoding('utf8').on('data', text => {
-      said += text
+      output += text
     })
     await once(running.stdout, 'data')
     await build('two')
     assert.equal(run(), 'main two\nlate two\n')
     running.stdin.write('go on\n')
     await once(running, 'close')
-    assert.equal(said, 'main one\nlate one\n')
+    assert.equal(output, 'main one\nlate one\n')
   })
 
   it('of the same files is the same build', async () => {
@@ -70,14 +70,14 @@ describe('the code of a build', () => {
       text: 'naïve 中文 💩', escaped: 'a\\—b', backslash: 'a\\\\—b', template: \`\${1}…\`,
       matches: /^[é—]\\\\?💩$/u.test('—\\\\💩') && /[\u4e00-\u9fff]/.test('中'), 'ключ': 1, // comment: 中
     })`
-    const written = asciiOf(code)
+    const asciiCode = asciiOf(code)
     assert.match(code, /[^\0-\x7f]/)
-    assert.doesNotMatch(written, /[^\0-\x7f]/)
+    assert.doesNotMatch(asciiCode, /[^\0-\x7f]/)
     const value = runInThisContext(code)
     assert.equal(value.escaped, 'a—b')
     assert.equal(value.backslash, 'a\\—b')
     assert.equal(value.matches, true)
-    assert.deepEqual(runInThisContext(written), value)
+    assert.deepEqual(runInThisContext(asciiCode), value)
   })
 
   it('is not written if a raw template would mean something else', () => {

@@ -38,10 +38,10 @@ const bodyOf = (megabytes: number) => JSON.stringify({ model: 'any', text: 'x'.r
 /** A request with a token of its own. */
 const withToken =
   (
-    sent: RelayRequest,
+    request: RelayRequest,
     fields: Readonly<Record<string, unknown>> = { unlimited_quota: true },
   ): Case['prepare'] =>
-  async ({ newToken }) => ({ key: (await newToken(fields)).key, sent })
+  async ({ newToken }) => ({ key: (await newToken(fields)).key, sent: request })
 
 /** A request for a model that the simulator serves in this way. */
 const served =
@@ -85,15 +85,15 @@ const replayed =
     const { model } = await serve(sim, {}, { per_call: 0.01 })
     const { key } = await newToken({ unlimited_quota: true })
     const headers = { 'idempotency-key': `key-of-${model}` }
-    const sent = { path, headers, body: { model, ...fields } }
-    const reply = await send(key, sent)
+    const request = { path, headers, body: { model, ...fields } }
+    const reply = await send(key, request)
     assert.equal(reply.status, status, reply.text)
     // An error text finds the newest row with it: that of the replay is to be written after this one.
     await until('the row of the first request', async () => {
-      const found = await api('GET', `/api/log/request/${reply.requestId}`)
-      return found.status === 200 ? true : undefined
+      const response = await api('GET', `/api/log/request/${reply.requestId}`)
+      return response.status === 200 ? true : undefined
     })
-    return { key, sent }
+    return { key, sent: request }
   }
 
 /** The rows of the relay's error table that a client can provoke, by their code in the log. */
@@ -238,9 +238,9 @@ const CASES: Readonly<Record<string, Case>> = {
       const { model } = await serve('sim-video', {}, { per_call: 0.01 })
       const { key } = await newToken({ unlimited_quota: true })
       const headers = { 'idempotency-key': 'used-twice' }
-      const sent = { path: '/v1/videos', headers, body: { model, prompt: 'a lake' } }
-      assert.equal((await send(key, sent)).status, 200)
-      return { key, sent: { ...sent, body: { model, prompt: 'a sea' } } }
+      const request = { path: '/v1/videos', headers, body: { model, prompt: 'a lake' } }
+      assert.equal((await send(key, request)).status, 200)
+      return { key, sent: { ...request, body: { model, prompt: 'a sea' } } }
     },
   },
   'upstream_timeout of a video job that the gateway searches for': {
@@ -333,8 +333,8 @@ describe('a request that ends with an error (docs/reference/errors.md: Relay err
 
   for (const [name, { prepare, code = name, ...expected }] of Object.entries(CASES))
     it(`is found and explained: ${name}`, async () => {
-      const { key, sent } = await prepare(furnisher)
-      const reply = await send(key, sent)
+      const { key, sent: request } = await prepare(furnisher)
+      const reply = await send(key, request)
       assert.equal(reply.status, expected.status, reply.text)
       await mustBeFound(furnisher, reply, { ...expected, code })
     })
@@ -391,9 +391,9 @@ describe('a request that a busy gateway refuses', () => {
       Promise.all(
         [headOf(key), headOf('sat-unknown', '/api/status')].map(async head => {
           const { answer, socket } = await openRaw(`${head}Connection: close\r\n\r\n`)
-          const found = await answer()
+          const response = await answer()
           socket.destroy()
-          return found
+          return response
         }),
       ),
     )

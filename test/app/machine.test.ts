@@ -24,11 +24,11 @@ describe('the limits of a process', () => {
   it('are as configured, and a setting that exceeds the machine’s limit is reported with both figures', () => {
     const set = { ...config, maxMemoryMb: 10_000, maxTmpMb: 200_000, workers: 1 }
     assert.equal(processLimits(set, machine).memoryBytes, 10_000 * MB)
-    const found = mismatches(set, machine)
-    assert.equal(found.length, 3)
-    assert.match(found[0] ?? '', /SLUICE_MAX_CONNECTIONS is 10000.*may open 1024/)
-    assert.match(found[1] ?? '', /SLUICE_MAX_MEMORY_MB is 10000.*8,192 MiB/)
-    assert.match(found[2] ?? '', /SLUICE_MAX_TMP_MB is 200000.*100,000 MiB/)
+    const messages = mismatches(set, machine)
+    assert.equal(messages.length, 3)
+    assert.match(messages[0] ?? '', /SLUICE_MAX_CONNECTIONS is 10000.*may open 1024/)
+    assert.match(messages[1] ?? '', /SLUICE_MAX_MEMORY_MB is 10000.*8,192 MiB/)
+    assert.match(messages[2] ?? '', /SLUICE_MAX_TMP_MB is 200000.*100,000 MiB/)
     const small = { ...config, maxMemoryMb: 100, maxConnections: 100 }
     assert.match(mismatches(small, machine).join(), /25 MiB a worker.*SLUICE_MAX_BODY_MB.*64 MiB/)
     const fitting = { ...config, maxConnections: 100, workers: 1 }

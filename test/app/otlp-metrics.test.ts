@@ -98,11 +98,11 @@ for (const protocol of ['http/protobuf', 'http/json'])
       const before = receiver.requests()
       await until('three failures', () => (receiver.requests() >= before + 3 ? true : undefined))
       receiver.answer({ status: 200 })
-      const said = (message: string) => server.lines().filter(({ msg }) => msg === message)
+      const linesOf = (message: string) => server.lines().filter(({ msg }) => msg === message)
       await until('the recovery', () =>
-        said('The receiver of telemetry accepts data again.').length === 1 ? true : undefined,
+        linesOf('The receiver of telemetry accepts data again.').length === 1 ? true : undefined,
       )
-      const warnings = said('Telemetry could not be delivered.')
+      const warnings = linesOf('Telemetry could not be delivered.')
       assert.deepEqual(
         warnings.map(({ signal, receiver: origin, reason }) => [signal, origin, reason]),
         [['metrics', receiver.url, 'status 503']],

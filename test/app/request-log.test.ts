@@ -53,8 +53,8 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
 
   it('has the code of a rejected request, also with an unknown credential', async () => {
     const { id, key } = await furnisher.newToken({ unlimited_quota: true })
-    const known = await chat(key, 'no-such-model')
-    const line = await untilLine(known.headers.get('x-request-id'))
+    const knownKeyResponse = await chat(key, 'no-such-model')
+    const line = await untilLine(knownKeyResponse.headers.get('x-request-id'))
     assert.deepEqual(
       [line.status, line.code, line.token_id, line.model],
       [404, 'model_not_found', id, 'no-such-model'],

@@ -440,8 +440,10 @@ describe('health', () => {
     url.port = String(proxy.port)
     const gateway = await startGatewayOn({ dataDir, databaseUrl: url.href })
     const status = async (path: string) => (await fetch(`${gateway.url}${path}`)).status
-    const becomes = (wanted: number) =>
-      until(`/readyz to say ${wanted}`, async () => ((await status('/readyz')) === wanted ? true : undefined))
+    const becomes = (expectedStatus: number) =>
+      until(`/readyz to say ${expectedStatus}`, async () =>
+        (await status('/readyz')) === expectedStatus ? true : undefined,
+      )
     assert.deepEqual([await status('/healthz'), await status('/readyz')], [200, 200])
     for (const trouble of ['refuse', 'hang'] as const) {
       proxy.set(trouble)
@@ -555,10 +557,15 @@ describe('behind a proxy', () => {
   })
 
   const addressOf = async (headers: Env) => {
-    const { headers: told } = await server.api('POST', '/api/token/', { name: 'addressed' }, { headers })
+    const { headers: responseHeaders } = await server.api(
+      'POST',
+      '/api/token/',
+      { name: 'addressed' },
+      { headers },
+    )
     const { body } = await server.api('GET', '/api/audit/?page_size=5')
     const record = body.data.items.find(
-      (each: { request_id: string }) => each.request_id === told.get('x-request-id'),
+      (each: { request_id: string }) => each.request_id === responseHeaders.get('x-request-id'),
     )
     return record?.address
   }
@@ -587,8 +594,8 @@ describe('without SLUICE_TRUSTED_PROXIES', () => {
   const server = suiteGateway({ engine: 'sqlite' })
   it('forwarding headers of any client are ignored', async () => {
     const headers = { 'x-forwarded-for': '198.51.100.7', 'x-forwarded-proto': 'https' }
-    const { headers: told } = await login(server.url, ROOT_PASSWORD, headers)
-    assert.doesNotMatch(told.get('set-cookie') ?? '', /Secure/)
+    const { headers: responseHeaders } = await login(server.url, ROOT_PASSWORD, headers)
+    assert.doesNotMatch(responseHeaders.get('set-cookie') ?? '', /Secure/)
     const { body } = await server.api('GET', '/api/audit/?action=user.login')
     assert.deepEqual(
       body.data.items.map((each: { address: string }) => each.address),
@@ -671,11 +678,11 @@ describe('the command line', () => {
 
   for (const name of COMMANDS) {
     it(`explains "${name}" on request, and does nothing else`, async () => {
-      const asked = await say(...name.split(' '), '--help')
-      assert.deepEqual([asked.code, asked.stderr], [0, ''])
-      assert.match(asked.stdout, new RegExp(`^sluice ${name}\\b`))
-      assert.deepEqual(await say('help', ...name.split(' ')), asked)
-      assert.deepEqual(await say(...name.split(' '), '-h'), asked)
+      const help = await say(...name.split(' '), '--help')
+      assert.deepEqual([help.code, help.stderr], [0, ''])
+      assert.match(help.stdout, new RegExp(`^sluice ${name}\\b`))
+      assert.deepEqual(await say('help', ...name.split(' ')), help)
+      assert.deepEqual(await say(...name.split(' '), '-h'), help)
     })
 
     it(`shows an example, the exit codes and --json in the help of "${name}"`, async () => {

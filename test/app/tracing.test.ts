@@ -262,9 +262,9 @@ describe('the trace context (docs/reference/tracing.md: Trace context)', () => {
     const { request, attempts } = await spansOf(idOf(reply))
     assert.deepEqual([request.traceId, request.parentSpanId], [CLIENT_TRACE, CLIENT_SPAN])
     assert.equal(request.traceState, state)
-    const sent = await lastSent()
-    assert.equal(parentSent(sent), `00-${CLIENT_TRACE}-${attempts[0]?.spanId}-01`)
-    assert.equal(sent?.tracestate, state)
+    const sentHeaders = await lastSent()
+    assert.equal(parentSent(sentHeaders), `00-${CLIENT_TRACE}-${attempts[0]?.spanId}-01`)
+    assert.equal(sentHeaders?.tracestate, state)
   })
 
   it('starts a new trace if the header is invalid, and does not pass on its tracestate', async () => {
@@ -280,9 +280,9 @@ describe('the trace context (docs/reference/tracing.md: Trace context)', () => {
       const { request } = await spansOf(idOf(reply))
       assert.notEqual(request.traceId, CLIENT_TRACE, traceparent)
       assert.equal(request.parentSpanId, undefined)
-      const sent = await lastSent()
-      assert.match(parentSent(sent) ?? '', new RegExp(`^00-${request.traceId}-[0-9a-f]{16}-01$`))
-      assert.equal(sent?.tracestate, undefined)
+      const sentHeaders = await lastSent()
+      assert.match(parentSent(sentHeaders) ?? '', new RegExp(`^00-${request.traceId}-[0-9a-f]{16}-01$`))
+      assert.equal(sentHeaders?.tracestate, undefined)
     }
   })
 

@@ -172,8 +172,8 @@ async function startProvider() {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
-    const asked = Buffer.concat(chunks).toString()
-    const hostile = cases.get(/case-\d+/.exec(asked)?.[0] ?? '')
+    const requestBody = Buffer.concat(chunks).toString()
+    const hostile = cases.get(/case-\d+/.exec(requestBody)?.[0] ?? '')
     const vendor = /\/v1beta\//.test(request.url ?? '')
       ? 'gemini'
       : request.url?.includes('messages')
@@ -212,10 +212,10 @@ describe(`${ANSWERS} hostile responses`, () => {
     provider = await startProvider()
     ground = await newGround('sqlite')
     server = await startServer({ ...ground, isMeasured: true })
-    const made = createFurnisher(server.api, provider.url)
+    const furnisher = createFurnisher(server.api, provider.url)
     for (const [vendor, { type }] of Object.entries(VENDORS))
-      models.set(vendor as Vendor, (await made.serve(`sent-${vendor}`, { type })).model)
-    key = (await made.newToken({ unlimited_quota: true })).key
+      models.set(vendor as Vendor, (await furnisher.serve(`sent-${vendor}`, { type })).model)
+    key = (await furnisher.newToken({ unlimited_quota: true })).key
   })
   after(async () => {
     provider.close()
@@ -241,13 +241,13 @@ describe(`${ANSWERS} hostile responses`, () => {
     const name = `case-${index}`
     provider.cases.set(name, answer)
     const { status, text } = await ask(client, vendor, `${name} please`, isStream)
-    const told = `${name} ${client} of ${vendor}, ${isStream ? 'streamed' : 'whole'}: ${status} ${text.slice(0, 200)}`
-    assert.ok(OUTCOMES.has(status), told)
-    if (status >= 400 || !isStream) assert.doesNotThrow(() => JSON.parse(text), told)
-    else assert.ok(CLIENTS[client].isEnded(text), `${told} … ${text.slice(-200)}`)
+    const summary = `${name} ${client} of ${vendor}, ${isStream ? 'streamed' : 'whole'}: ${status} ${text.slice(0, 200)}`
+    assert.ok(OUTCOMES.has(status), summary)
+    if (status >= 400 || !isStream) assert.doesNotThrow(() => JSON.parse(text), summary)
+    else assert.ok(CLIENTS[client].isEnded(text), `${summary} … ${text.slice(-200)}`)
     provider.cases.delete(name)
     const plain = await ask('chat', vendor, 'a plain question', false)
-    assert.equal(plain.status, 200, `after ${told}: ${plain.text}`)
+    assert.equal(plain.status, 200, `after ${summary}: ${plain.text}`)
   }
 
   const isStreamed = (index: number) => Math.floor(index / 4) % 2 === 0

@@ -47,7 +47,7 @@ describe('hostile requests of every kind', () => {
   let providers: Replay[]
   let token: { readonly id: number; readonly key: string }
   /** The cost that each response reported, by its request. */
-  const told = new Map<string, number>()
+  const reportedCosts = new Map<string, number>()
   const counts = new Map<string, number>()
   const count = (name: string) => counts.set(name, (counts.get(name) ?? 0) + 1)
 
@@ -78,24 +78,30 @@ describe('hostile requests of every kind', () => {
   })
 
   /** Either nothing was sent, or every server reads the same from it, and no other model. */
-  async function judge(good: GoodRequest, reply: Reply, sent: Seen | undefined, what: string): Promise<void> {
+  async function judge(
+    good: GoodRequest,
+    reply: Reply,
+    sentRequest: Seen | undefined,
+    what: string,
+  ): Promise<void> {
     const { path } = good
     assert.ok(reply.status < 500, `${path} ${what}: ${reply.status} ${reply.text}`)
     count(reply.status === 200 ? 'taken' : 'refused')
     if (reply.status !== 200) {
-      assert.equal(sent, undefined, `${path} ${what}: refused with ${reply.text}, and yet sent`)
+      assert.equal(sentRequest, undefined, `${path} ${what}: refused with ${reply.text}, and yet sent`)
       return
     }
     const cost = reply.headers.get('x-sluice-cost')
-    if (cost !== null) told.set(reply.headers.get('x-request-id') ?? '', scaled(cost, NANO_DIGITS) ?? -1)
+    if (cost !== null)
+      reportedCosts.set(reply.headers.get('x-request-id') ?? '', scaled(cost, NANO_DIGITS) ?? -1)
     // Token counts call no provider.
-    if (sent === undefined) return
-    const tree = await treeOf(sent)
+    if (sentRequest === undefined) return
+    const tree = await treeOf(sentRequest)
     const readings = Object.values(READERS).map(
       reader => understood(reader, tree, fieldsOf(good)) as Readonly<Record<string, unknown>>,
     )
     for (const reading of readings) {
-      assert.deepEqual(reading, readings[0], `${path} ${what}: servers differ on ${sent.text}`)
+      assert.deepEqual(reading, readings[0], `${path} ${what}: servers differ on ${sentRequest.text}`)
       if (kindAt(path) !== 'gemini') assert.equal(reading.model, SENT_MODEL, `${path} ${what}`)
     }
   }
@@ -108,15 +114,15 @@ describe('hostile requests of every kind', () => {
   ) {
     let next = 0
     await Promise.all(
-      providers.map(async ({ seen }, lane) => {
+      providers.map(async ({ seen: sentRequests }, lane) => {
         for (let each = cases[next++]; each !== undefined; each = cases[next++]) {
-          seen.length = 0
+          sentRequests.length = 0
           const reply = await send(each, lane)
           const [good, what] = about(each)
           await judge(
             good,
             reply,
-            seen.find(({ method }) => method === 'POST'),
+            sentRequests.find(({ method }) => method === 'POST'),
             what,
           )
         }
@@ -124,7 +130,7 @@ describe('hostile requests of every kind', () => {
     )
   }
 
-  const named = (text: string, path: string, lane: number) =>
+  const replaceModel = (text: string, path: string, lane: number) =>
     text.replaceAll(MODEL, `${kindAt(path)}-${lane}`)
 
   it('are refused, or read by every server as they were priced', async () => {
@@ -134,7 +140,7 @@ describe('hostile requests of every kind', () => {
     await inLanes(
       cases,
       ({ good: { path }, text }, lane) =>
-        client.postText(named(path, path, lane), token.key, named(text, path, lane)),
+        client.postText(replaceModel(path, path, lane), token.key, replaceModel(text, path, lane)),
       ({ good, text }) => [good, text],
     )
   })
@@ -148,7 +154,7 @@ describe('hostile requests of every kind', () => {
       cases,
       ({ good: { path }, fields }, lane) => {
         const form = new FormData()
-        for (const [name, value] of fields) form.append(name, named(value, path, lane))
+        for (const [name, value] of fields) form.append(name, replaceModel(value, path, lane))
         if (/audio/.test(path)) form.append('file', wavOf(1))
         if (/edits/.test(path)) form.append('image', new File([Buffer.from('a picture')], 'a.png'))
         return client.post(path, token.key, form)
@@ -166,13 +172,13 @@ describe('hostile requests of every kind', () => {
         .where('type', '=', 2)
         .execute()
     const rows = await until('the last row', async () => {
-      const found = await rowsNow()
-      const ids = new Set(found.map(({ request_id }) => request_id))
-      return [...told.keys()].every(id => ids.has(id)) ? found : undefined
+      const currentRows = await rowsNow()
+      const ids = new Set(currentRows.map(({ request_id }) => request_id))
+      return [...reportedCosts.keys()].every(id => ids.has(id)) ? currentRows : undefined
     })
     const booked = new Map(rows.map(({ request_id, cost }) => [request_id, Number(cost)]))
     assert.equal(booked.size, rows.length, 'each request has one row')
-    for (const [id, cost] of told) assert.equal(booked.get(id), cost, id)
+    for (const [id, cost] of reportedCosts) assert.equal(booked.get(id), cost, id)
     assert.ok((counts.get('taken') ?? 0) > REQUESTS / 20, JSON.stringify(Object.fromEntries(counts)))
     assert.ok((counts.get('refused') ?? 0) > REQUESTS / 20)
     console.log(

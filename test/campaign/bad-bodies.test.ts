@@ -279,28 +279,29 @@ function isBad(route: Route, { bytes, isBroken }: Body): boolean {
  * way.
  */
 function bodiesFor(name: string, route: Route, good: object, count: number): { bad: Body[]; odd: Body[] } {
-  const found = { bad: new Map<string, Body>(), odd: new Map<string, Body>() }
-  for (let seed = crc32(name); found.bad.size < count; seed += 1) {
+  const bodies = { bad: new Map<string, Body>(), odd: new Map<string, Body>() }
+  for (let seed = crc32(name); bodies.bad.size < count; seed += 1) {
     for (const body of fc.sample(corrupted(good), { seed, numRuns: count })) {
-      const kind = isBad(route, body) ? found.bad : found.odd
+      const kind = isBad(route, body) ? bodies.bad : bodies.odd
       kind.set(createHash('sha1').update(body.bytes).digest('hex'), body)
     }
   }
-  return { bad: [...found.bad.values()].slice(0, count), odd: [...found.odd.values()] }
+  return { bad: [...bodies.bad.values()].slice(0, count), odd: [...bodies.odd.values()] }
 }
 
-const shown = ({ bytes, contentType }: Body) => `${contentType} ${bytes.toString('latin1').slice(0, 300)}`
+const describeBody = ({ bytes, contentType }: Body) =>
+  `${contentType} ${bytes.toString('latin1').slice(0, 300)}`
 
-function assertRefused({ status, text, body }: Hit, sent: string): void {
-  const told = `${status} ${text.slice(0, 300)} for ${sent}`
-  assert.equal(status, 400, told)
-  assert.equal(body?.success, false, told)
-  assert.equal(body.code, 'invalid_request', told)
-  assert.ok(typeof body.message === 'string' && body.message !== '', told)
-  assert.ok(Array.isArray(body.errors) && body.errors.length > 0, told)
+function assertRefused({ status, text, body }: Hit, bodyDescription: string): void {
+  const summary = `${status} ${text.slice(0, 300)} for ${bodyDescription}`
+  assert.equal(status, 400, summary)
+  assert.equal(body?.success, false, summary)
+  assert.equal(body.code, 'invalid_request', summary)
+  assert.ok(typeof body.message === 'string' && body.message !== '', summary)
+  assert.ok(Array.isArray(body.errors) && body.errors.length > 0, summary)
   for (const { path, message } of body.errors) {
-    assert.ok(typeof path === 'string' && path !== '', told)
-    assert.ok(typeof message === 'string' && message !== '', told)
+    assert.ok(typeof path === 'string' && path !== '', summary)
+    assert.ok(typeof message === 'string' && message !== '', summary)
   }
 }
 
@@ -449,7 +450,7 @@ for (const engine of oneEngine('postgres')) {
           inject,
           bad,
           body => bodyShot(route, body),
-          (hit, body) => assertRefused(hit, shown(body)),
+          (hit, body) => assertRefused(hit, describeBody(body)),
         )
         assert.deepEqual(await tables.read(), untouched, 'a refused body was written')
         const unusual = odd.slice(0, COUNTS.odd)
@@ -468,14 +469,18 @@ for (const engine of oneEngine('postgres')) {
 
     /** Input that the contract allows may still be refused, and then it changes nothing either. */
     async function sendOdd(name: string, route: Route, bodies: readonly Body[]) {
-      const written = name === 'login' ? withoutAudit : (digests: Record<string, string>) => digests
+      const storedDigests = name === 'login' ? withoutAudit : (digests: Record<string, string>) => digests
       let last = await tables.read()
       for (const body of bodies) {
         const { status, text } = await inject(bodyShot(route, body))
-        assert.ok(status < 500, `${status} ${text} for ${shown(body)}`)
+        assert.ok(status < 500, `${status} ${text} for ${describeBody(body)}`)
         const now = await tables.read()
         if (status >= 400)
-          assert.deepEqual(written(now), written(last), `refused but written: ${shown(body)}`)
+          assert.deepEqual(
+            storedDigests(now),
+            storedDigests(last),
+            `refused but written: ${describeBody(body)}`,
+          )
         last = now
       }
     }
@@ -488,7 +493,7 @@ for (const engine of oneEngine('postgres')) {
         bodies,
         body => bodyShot(route, body),
         ({ status, text }, body) =>
-          assert.ok(status >= 400 && status < 500, `${status} ${text} for ${shown(body)}`),
+          assert.ok(status >= 400 && status < 500, `${status} ${text} for ${describeBody(body)}`),
       )
       assert.deepEqual(await tables.read(), untouched, 'a refused body was written')
     }
@@ -535,23 +540,23 @@ for (const engine of oneEngine('postgres')) {
 const seesEverybody = ({ access }: Route) => access === 'admin' || access === 'root'
 
 async function furnish(gateway: Gateway) {
-  const made = async (path: string, body: unknown, token?: string) => {
+  const create = async (path: string, body: unknown, token?: string) => {
     const reply = await gateway.api('POST', path, body, token === undefined ? {} : { token })
     assert.equal(reply.status, 200, reply.text)
     return reply.body.data
   }
   const stranger = await gateway.createUser({ username: STRANGER })
-  await made('/api/token/', { name: STRANGER }, stranger.accessToken)
-  await made('/api/user/access_token/', { name: STRANGER }, stranger.accessToken)
-  await made('/api/user/manage', { id: stranger.id, action: 'add_quota', value: 1, reason: STRANGER })
+  await create('/api/token/', { name: STRANGER }, stranger.accessToken)
+  await create('/api/user/access_token/', { name: STRANGER }, stranger.accessToken)
+  await create('/api/user/manage', { id: stranger.id, action: 'add_quota', value: 1, reason: STRANGER })
 
   const caller = await gateway.createUser()
-  const { key } = await made('/api/token/', { name: 'own' }, caller.accessToken)
-  const { id: tokenId } = await made('/api/token/', { name: 'first' })
-  await made('/api/token/', { name: 'second' })
+  const { key } = await create('/api/token/', { name: 'own' }, caller.accessToken)
+  const { id: tokenId } = await create('/api/token/', { name: 'first' })
+  await create('/api/token/', { name: 'second' })
   const { id: userId } = await gateway.createUser()
-  const { id: channelId } = await made('/api/channel/', { mode: 'multi_to_single', channel: CHANNEL })
-  const { id: aliasId } = await made('/api/alias/', { name: 'alias', target: 'gpt-4o' })
+  const { id: channelId } = await create('/api/channel/', { mode: 'multi_to_single', channel: CHANNEL })
+  const { id: aliasId } = await create('/api/alias/', { name: 'alias', target: 'gpt-4o' })
   return {
     tokenId,
     userId,

@@ -15,7 +15,7 @@ const READ_BYTES = 256 * 1024
 const FIRST_COUNTS = new Set(['content-type', 'location'])
 
 /** Joins repeated headers as node:http does. */
-function joined(lines: readonly (readonly [string, string])[]): Record<string, string | string[]> {
+function joinHeaders(lines: readonly (readonly [string, string])[]): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = Object.create(null)
   for (const [name, padded] of lines) {
     const value = padded.replace(/[ \t]+$/, '')
@@ -88,7 +88,7 @@ describe('responses that are mutated', () => {
         if (other.isComplete !== own.isComplete || other.isCompleteAtClose !== own.isCompleteAtClose)
           assert.fail(about())
         if (own.isPersistent && !other.isPersistent) assert.fail(about())
-        if (!isDeepStrictEqual(own.headers, joined(other.headers))) assert.fail(about())
+        if (!isDeepStrictEqual(own.headers, joinHeaders(other.headers))) assert.fail(about())
       }
 
       // llhttp accepts every head that the client reads without it, also if it refuses what follows.
@@ -98,7 +98,7 @@ describe('responses that are mutated', () => {
         const { contentLength, isChunked } = plain.lines
         const isPersistent = plain.keepsAlive && (isChunked || contentLength !== undefined)
         if (other.status !== plain.status || other.isPersistent !== isPersistent) assert.fail(about())
-        if (!isDeepStrictEqual(withoutPrototype(plain.lines.headers), joined(other.headers)))
+        if (!isDeepStrictEqual(withoutPrototype(plain.lines.headers), joinHeaders(other.headers)))
           assert.fail(about())
       }
 
@@ -109,7 +109,7 @@ describe('responses that are mutated', () => {
       if (own.fault !== undefined || !own.isCompleteAtClose) assert.fail(about())
       if (strict.status !== own.status || strict.body !== own.body) assert.fail(about())
       if (own.isPersistent && strict.rest !== '') assert.fail(about())
-      if (!isDeepStrictEqual(own.headers, joined(strict.headers))) assert.fail(about())
+      if (!isDeepStrictEqual(own.headers, joinHeaders(strict.headers))) assert.fail(about())
     }
     // Each happens often enough for the comparison to be meaningful.
     for (const count of [counts.accepted, counts.refused, counts.strict, counts.plain])

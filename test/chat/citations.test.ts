@@ -22,11 +22,11 @@ async function translated(from: Format, to: Format, whole: object, stream: reado
   const encoder = to.createStreamEncoder({ idsAndClock })
   const bytes = stream.map(each => `data: ${JSON.stringify(each)}\n\n`).join('')
   const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
-  const written = Buffer.concat(events.flatMap(event => encoder.push(event)))
+  const encodedStream = Buffer.concat(events.flatMap(event => encoder.push(event)))
   return {
     whole: to.encodeAnswer(answer, { idsAndClock }) as Loose,
-    streamed: (await GATHER[to.name as keyof typeof GATHER](written)) as Loose,
-    written,
+    streamed: (await GATHER[to.name as keyof typeof GATHER](encodedStream)) as Loose,
+    written: encodedStream,
   }
 }
 
@@ -107,15 +107,15 @@ describe('pages listed beside the choices, as Perplexity and xAI do', () => {
   })
 
   it('stay where they are for a client of chat completions, and are not repeated', async () => {
-    const { whole: written, written: bytes } = await translated(
+    const { whole: response, written: bytes } = await translated(
       openaiChat,
       openaiChat,
       whole,
       streams['with every chunk'],
     )
-    assert.deepEqual(written.citations, URLS)
-    assert.deepEqual(written.search_results, RESULTS)
-    assert.equal(written.choices[0].message.annotations, undefined)
+    assert.deepEqual(response.citations, URLS)
+    assert.deepEqual(response.search_results, RESULTS)
+    assert.equal(response.choices[0].message.annotations, undefined)
     assert.match(bytes.toString(), /"citations":\["https:\/\/sky/)
     assert.doesNotMatch(bytes.toString(), /url_citation/)
     const late = await translated(openaiChat, openaiChat, whole, streams['with the last word'])

@@ -25,9 +25,9 @@ for (const engine of oneEngine('sqlite'))
      */
     const KINDS = { cohere: ['rerank-v3.5', { type: 34 }], compatible: ['bge-reranker-v2-m3', {}] } as const
 
-    for (const [kind, [sent, fields]] of Object.entries(KINDS)) {
+    for (const [kind, [sentModel, fields]] of Object.entries(KINDS)) {
       it(`reranks texts in both API versions with a ${kind} reranker`, async () => {
-        const { model } = await media.offer(sent, PER_SEARCH, fields)
+        const { model } = await media.offer(sentModel, PER_SEARCH, fields)
         const { id, key } = await media.open()
         const { v1, v2 } = clients(key)
         for (const client of [v1, v2]) {
@@ -51,7 +51,7 @@ for (const engine of oneEngine('sqlite'))
       })
 
       it(`returns objects unchanged to version 1, with a ${kind} reranker`, async () => {
-        const { model } = await media.offer(sent, PER_SEARCH, fields)
+        const { model } = await media.offer(sentModel, PER_SEARCH, fields)
         const { v1 } = clients((await media.open()).key)
         const objects = documents.map((text, at) => ({ text, page: String(at) }))
         const answer = await v1.rerank({ model, query, documents: objects, returnDocuments: true })
@@ -69,16 +69,16 @@ for (const engine of oneEngine('sqlite'))
       const { id, key } = await media.open()
       const poor = await media.open({ remain_quota: 0 })
       const limited = await media.open({ model_limits_enabled: true, models: ['another'] })
-      const asked = { model, query, documents }
+      const request = { model, query, documents }
       const cases = [
-        ['sk-nobody', asked, Cohere.UnauthorizedError, 401, 'invalid_api_key'],
-        [limited.key, asked, Cohere.ForbiddenError, 403, 'model_not_allowed'],
-        [poor.key, asked, Cohere.TooManyRequestsError, 429, 'insufficient_quota'],
-        [key, { ...asked, model: 'nobody-has-it' }, Cohere.NotFoundError, 404, 'model_not_found'],
-        [key, { ...asked, documents: [] }, Cohere.BadRequestError, 400, 'invalid_parameter'],
-        [key, { ...asked, topN: 0 }, Cohere.BadRequestError, 400, 'invalid_parameter'],
-        [key, { ...asked, query: '' }, Cohere.BadRequestError, 400, 'missing_parameter'],
-        [key, { ...asked, model: broken.model }, CohereError, 502, 'upstream_error'],
+        ['sk-nobody', request, Cohere.UnauthorizedError, 401, 'invalid_api_key'],
+        [limited.key, request, Cohere.ForbiddenError, 403, 'model_not_allowed'],
+        [poor.key, request, Cohere.TooManyRequestsError, 429, 'insufficient_quota'],
+        [key, { ...request, model: 'nobody-has-it' }, Cohere.NotFoundError, 404, 'model_not_found'],
+        [key, { ...request, documents: [] }, Cohere.BadRequestError, 400, 'invalid_parameter'],
+        [key, { ...request, topN: 0 }, Cohere.BadRequestError, 400, 'invalid_parameter'],
+        [key, { ...request, query: '' }, Cohere.BadRequestError, 400, 'missing_parameter'],
+        [key, { ...request, model: broken.model }, CohereError, 502, 'upstream_error'],
       ] as const
       for (const [token, body, Kind, status, code] of cases)
         for (const client of Object.values(clients(token)))

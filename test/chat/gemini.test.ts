@@ -25,8 +25,8 @@ type Body = { contents: Content[]; [field: string]: unknown }
 
 function send(body: object, model = 'gemini-2.5-flash') {
   const request = read(openaiChat, { model, messages: [{ role: 'user', content: 'Hi' }], ...body })
-  const { body: written, warnings } = gemini.encodeRequest(request)
-  return { body: written as Body, warned: warnings.map(({ field }) => field) }
+  const { body: encodedBody, warnings } = gemini.encodeRequest(request)
+  return { body: encodedBody as Body, warned: warnings.map(({ field }) => field) }
 }
 
 const tool = (parameters: object, more: object = {}) => ({
@@ -191,8 +191,8 @@ describe('a chat completion sent to Gemini', () => {
 
   it('restricts the tool choice to names, and sends none without tools', () => {
     const choose = (tool_choice: unknown, tools?: unknown) => send({ tool_choice, tools }).body.toolConfig
-    const named = { type: 'function', function: { name: 'f' } }
-    assert.deepEqual(choose(named, [tool({})]), {
+    const namedTool = { type: 'function', function: { name: 'f' } }
+    assert.deepEqual(choose(namedTool, [tool({})]), {
       functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['f'] },
     })
     assert.equal(choose('auto'), undefined)
@@ -358,10 +358,10 @@ describe('content signed by another vendor, for a client of Gemini', () => {
     { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } },
     { type: 'message_stop' },
   ]
-  const told = [...decoder.push(Buffer.from(events.map(event).join(''))), ...decoder.end()]
+  const decodedEvents = [...decoder.push(Buffer.from(events.map(event).join(''))), ...decoder.end()]
 
   it('is encoded as bytes, as clients expect signatures, and is restored for its own vendor', () => {
-    const gathered = answerOf(told)
+    const gathered = answerOf(decodedEvents)
     assert.ok('answer' in gathered)
     const { candidates } = gemini.encodeAnswer(gathered.answer, { idsAndClock }) as {
       candidates: { content: { parts: { thoughtSignature: string }[] } }[]
@@ -549,13 +549,13 @@ describe('embeddings in Gemini’s format', () => {
   })
 
   it('have length 1 also if they were shortened', () => {
-    const asked = { model: 'e', inputs: ['a'], dimensions: 2 }
-    assert.deepEqual(geminiEmbedding.encode(asked, 'e').json, {
+    const request = { model: 'e', inputs: ['a'], dimensions: 2 }
+    assert.deepEqual(geminiEmbedding.encode(request, 'e').json, {
       requests: [{ model: 'models/e', content: { parts: [{ text: 'a' }] }, outputDimensionality: 2 }],
     })
     const answer = { embeddings: [{ values: [3, 4] }] }
-    const { dimensions: _, ...plain } = asked
-    assert.deepEqual(geminiEmbedding.decode(answer, asked).vectors, [[0.6, 0.8]])
+    const { dimensions: _, ...plain } = request
+    assert.deepEqual(geminiEmbedding.decode(answer, request).vectors, [[0.6, 0.8]])
     assert.deepEqual(geminiEmbedding.decode(answer, plain).vectors, [[3, 4]])
     for (const none of [{}, { embeddings: [{ values: 'x' }] }, { embeddings: [] }])
       assert.throws(() => geminiEmbedding.decode(none, plain), { name: 'AnswerError' })

@@ -210,8 +210,8 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
     law(`preserve the response ${name}`, { transcript: name }, () => {
       const decoded = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in decoded) return
-      const written = format.encodeAnswer(decoded, { idsAndClock: still() })
-      assert.deepEqual(format.decodeAnswer(written, { idsAndClock: still() }), decoded)
+      const encodedAnswer = format.encodeAnswer(decoded, { idsAndClock: still() })
+      assert.deepEqual(format.decodeAnswer(encodedAnswer, { idsAndClock: still() }), decoded)
     })
   }
 
@@ -283,8 +283,8 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
 
   it('preserves non-streamed responses', () => {
     fc.assert(
-      fc.property(chatAnswers, given => {
-        const answer = fitAnswer(given)
+      fc.property(chatAnswers, generatedAnswer => {
+        const answer = fitAnswer(generatedAnswer)
         const body = JSON.parse(JSON.stringify(format.encodeAnswer(answer, { idsAndClock: still() })))
         const decoded = format.decodeAnswer(body, { idsAndClock: still() })
         assert.ok(!('error' in decoded))
@@ -296,8 +296,8 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
 
   it('preserves streamed responses', () => {
     fc.assert(
-      fc.property(chatAnswers, given => {
-        const answer = fitAnswer(given)
+      fc.property(chatAnswers, generatedAnswer => {
+        const answer = fitAnswer(generatedAnswer)
         const events = decode(format, encode(format, eventsOf(answer)))
         assertGrammar(events)
         assert.deepEqual(fitAnswer(whole(events)), answer)
@@ -307,12 +307,12 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
   })
 
   it('reports a stream that breaks off as an error, to the SDK as well', async () => {
-    const said = eventsOf({
+    const events = eventsOf({
       id: 'msg_1',
       model: 'm',
       choices: [{ parts: [{ type: 'text', text: 'half' }], stop: { reason: 'stop' } }],
     })
-    const bytes = encode(format, said.slice(0, 3))
+    const bytes = encode(format, events.slice(0, 3))
     assert.equal(decode(format, bytes).at(-1)?.type, 'error')
     await assert.rejects(readStream(bytes))
   })

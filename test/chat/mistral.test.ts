@@ -123,8 +123,9 @@ describe('a stream of Mistral for a client of chat completions', () => {
       const row = await relay.rowOf(id)
       assert.equal(row.other.source, 'provider')
       assert.equal(row.cost, 13 * INPUT_NANOS + 5 * OUTPUT_NANOS)
-      const sent = provider.last().body
-      for (const name of ['stream_options', 'seed', 'max_completion_tokens']) assert.ok(!(name in sent), name)
+      const sentBody = provider.last().body
+      for (const name of ['stream_options', 'seed', 'max_completion_tokens'])
+        assert.ok(!(name in sentBody), name)
     })
 
   it('is requested with the bytes of a client that uses Mistral’s own fields', async () => {
@@ -136,12 +137,15 @@ describe('a stream of Mistral for a client of chat completions', () => {
 
   it('is requested without message fields that only other vendors support', async () => {
     const { model, key } = await open(PLAIN)
-    const said = { role: 'assistant', content: 'Hi', reasoning_content: 'Hm', refusal: null }
-    const asked = [...messages, said, ...messages]
-    const reply = await relay.chat(key, { model, stream: true, messages: asked })
+    const assistantMessage = { role: 'assistant', content: 'Hi', reasoning_content: 'Hm', refusal: null }
+    const conversation = [...messages, assistantMessage, ...messages]
+    const reply = await relay.chat(key, { model, stream: true, messages: conversation })
     assert.equal(reply.text, PLAIN)
-    const sent = provider.last().body.messages as readonly object[]
-    assert.deepEqual(sent[1], { role: 'assistant', content: [thinking('Hm'), { type: 'text', text: 'Hi' }] })
+    const sentMessages = provider.last().body.messages as readonly object[]
+    assert.deepEqual(sentMessages[1], {
+      role: 'assistant',
+      content: [thinking('Hm'), { type: 'text', text: 'Hi' }],
+    })
   })
 
   it('has its calls and reasoning collected by the SDK', async () => {
@@ -189,13 +193,13 @@ describe('a stream of Mistral for a client of chat completions', () => {
   it('restores tool names that Mistral would reject, and legacy function calls', async () => {
     const { model, key } = await open('')
     const name = 'look.at/this'
-    const asked = { model, stream: true, messages, tools: [{ type: 'function', function: { name } }] }
-    await relay.chat(key, asked)
+    const body = { model, stream: true, messages, tools: [{ type: 'function', function: { name } }] }
+    await relay.chat(key, body)
     const { tools } = provider.last().body as { tools: { function: { name: string } }[] }
     const sentName = tools[0]?.function.name ?? ''
     assert.match(sentName, /^[\w-]+$/)
     provider.answers({ stream: ended({ tool_calls: [call('aaaaaaaaa', sentName)] }, 'tool_calls') + DONE })
-    assert.match((await relay.chat(key, asked)).text, /"name":"look\.at\/this"/)
+    assert.match((await relay.chat(key, body)).text, /"name":"look\.at\/this"/)
     provider.answers({ stream: ended({ tool_calls: [call('aaaaaaaaa', 'look')] }, 'tool_calls') + DONE })
     const first = await relay.chat(key, { model, stream: true, messages, functions: [{ name: 'look' }] })
     assert.match(first.text, /"function_call":\{"name":"look"/)

@@ -151,19 +151,19 @@ describe('chats for Bedrock', () => {
 
   it('send a schema to newer Claude models, and put it into the prompt for others', () => {
     const output = { type: 'schema', schema: WEATHER.parameters, name: 'report' } as const
-    const held = fields(bedrock, { ...HELLO, model: CLAUDE, output })
+    const claudeRequest = fields(bedrock, { ...HELLO, model: CLAUDE, output })
     const schema = JSON.stringify({ ...WEATHER.parameters, additionalProperties: false })
-    assert.deepEqual(held.body.outputConfig, {
+    assert.deepEqual(claudeRequest.body.outputConfig, {
       textFormat: {
         type: 'json_schema',
         structure: { jsonSchema: { schema, name: 'report' } },
       },
     })
-    assert.deepEqual(held.lost, [])
-    const asked = fields(bedrock, { ...HELLO, model: 'meta.llama3', output })
-    assert.equal(asked.body.outputConfig, undefined)
-    assert.match(JSON.stringify(asked.body.system), /fits this schema/)
-    assert.deepEqual(asked.lost, ['response_format'])
+    assert.deepEqual(claudeRequest.lost, [])
+    const llamaRequest = fields(bedrock, { ...HELLO, model: 'meta.llama3', output })
+    assert.equal(llamaRequest.body.outputConfig, undefined)
+    assert.match(JSON.stringify(llamaRequest.body.system), /fits this schema/)
+    assert.deepEqual(llamaRequest.lost, ['response_format'])
   })
 
   it('send images and documents as bytes, under names that the vendor accepts', () => {
@@ -199,15 +199,15 @@ describe('chats for Bedrock', () => {
 
   it('set reasoning with the fields of each model family', () => {
     const reasoning = { effort: 'high' }
-    const told = (model: string) =>
+    const reasoningFieldsOf = (model: string) =>
       fields(bedrock, { ...HELLO, model, reasoning, maxTokens: 40_000 }).body.additionalModelRequestFields
-    assert.deepEqual(told(CLAUDE), { thinking: { type: 'enabled', budget_tokens: 16_384 } })
-    assert.deepEqual(told('us.anthropic.claude-opus-4-6-v1'), {
+    assert.deepEqual(reasoningFieldsOf(CLAUDE), { thinking: { type: 'enabled', budget_tokens: 16_384 } })
+    assert.deepEqual(reasoningFieldsOf('us.anthropic.claude-opus-4-6-v1'), {
       thinking: { type: 'adaptive' },
       output_config: { effort: 'high' },
     })
-    assert.deepEqual(told('openai.gpt-oss-120b-1:0'), { reasoning_effort: 'high' })
-    assert.deepEqual(told('us.amazon.nova-2-lite-v1:0'), {
+    assert.deepEqual(reasoningFieldsOf('openai.gpt-oss-120b-1:0'), { reasoning_effort: 'high' })
+    assert.deepEqual(reasoningFieldsOf('us.amazon.nova-2-lite-v1:0'), {
       reasoningConfig: { type: 'enabled', maxReasoningEffort: 'high' },
     })
     assert.deepEqual(fields(bedrock, { ...HELLO, model: 'meta.llama3', reasoning }).lost, ['reasoning'])
@@ -244,8 +244,8 @@ describe('chats for Bedrock', () => {
 
   it('count cache reads and writes beside the input, under any of their names', () => {
     const read = (usage: unknown) => bedrock.readUsage({ usage })
-    const told = { inputTokens: 2, outputTokens: 5, totalTokens: 1329 }
-    assert.deepEqual(read({ ...told, cacheReadInputTokens: 1000, cacheWriteInputTokens: 322 }), {
+    const reportedUsage = { inputTokens: 2, outputTokens: 5, totalTokens: 1329 }
+    assert.deepEqual(read({ ...reportedUsage, cacheReadInputTokens: 1000, cacheWriteInputTokens: 322 }), {
       ...EMPTY,
       input: 2,
       cachedInput: 1000,
@@ -253,14 +253,14 @@ describe('chats for Bedrock', () => {
       output: 5,
       calls: 1,
     })
-    assert.equal(read({ ...told, cacheReadInputTokenCount: 7 })?.cachedInput, 7)
+    assert.equal(read({ ...reportedUsage, cacheReadInputTokenCount: 7 })?.cachedInput, 7)
     const both = { cacheWriteInputTokens: 30, cacheWriteInputTokenCount: 30 }
-    assert.equal(read({ ...told, ...both })?.cacheWrite, 30)
+    assert.equal(read({ ...reportedUsage, ...both })?.cacheWrite, 30)
     const cacheDetails = [{ ttl: '1h', inputTokens: 20 }]
     assert.deepEqual(
       [
-        read({ ...told, ...both, cacheDetails })?.cacheWrite,
-        read({ ...told, ...both, cacheDetails })?.cacheWrite1h,
+        read({ ...reportedUsage, ...both, cacheDetails })?.cacheWrite,
+        read({ ...reportedUsage, ...both, cacheDetails })?.cacheWrite1h,
       ],
       [10, 20],
     )
@@ -530,9 +530,9 @@ describe('chats for Ollama', () => {
   })
 
   it('end with the error that a line reports, and are incomplete without a last line', () => {
-    const said = { message: { role: 'assistant', content: 'Hi' }, done: false }
-    assert.equal(errorOf(streamed(ollama, lines(said, { error: 'out of memory' }))).message, 'out of memory')
-    assert.equal(errorOf(streamed(ollama, lines(said))).kind, 'truncated')
+    const line = { message: { role: 'assistant', content: 'Hi' }, done: false }
+    assert.equal(errorOf(streamed(ollama, lines(line, { error: 'out of memory' }))).message, 'out of memory')
+    assert.equal(errorOf(streamed(ollama, lines(line))).kind, 'truncated')
     assert.equal(ollama.decodeError({ status: 404, body: { error: 'model "x" not found' } }).kind, 'notFound')
   })
 })

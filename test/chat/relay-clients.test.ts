@@ -37,13 +37,13 @@ const NO_MODEL =
 
 /** A server that supports chat completions only, and does not have the model `missing`. */
 async function startChatOnly() {
-  const seen: string[] = []
+  const receivedPaths: string[] = []
   const server: Server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', chunk => chunks.push(chunk))
     request.on('end', () => {
       const [, kind = '', path = ''] = /^\/([^/]+)(\/.*)$/.exec(request.url ?? '') ?? []
-      seen.push(path)
+      receivedPaths.push(path)
       const { model, stream } = JSON.parse(Buffer.concat(chunks).toString('utf8'))
       const isChat = path === '/v1/chat/completions'
       const [status, text] =
@@ -55,24 +55,24 @@ async function startChatOnly() {
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { url, seen, close: () => server.close() }
+  return { url, seen: receivedPaths, close: () => server.close() }
 }
 
 /** A vendor with one response that records the requests it receives. */
 async function startVendor({ status, body }: { status: number; body: object }) {
-  const seen: unknown[] = []
+  const receivedBodies: unknown[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', chunk => chunks.push(chunk))
     request.on('end', () => {
-      seen.push(JSON.parse(Buffer.concat(chunks).toString('utf8')))
+      receivedBodies.push(JSON.parse(Buffer.concat(chunks).toString('utf8')))
       response.writeHead(status, { 'content-type': 'application/json' })
       response.end(JSON.stringify(body))
     })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { url, seen, close: () => server.close() }
+  return { url, seen: receivedBodies, close: () => server.close() }
 }
 
 const CHAT = '/v1/chat/completions'
@@ -97,8 +97,8 @@ for (const engine of oneEngine('postgres')) {
       new Anthropic({ apiKey: key, baseURL, maxRetries: 0, fetch: fetchPatiently, ...more })
 
     describe('a server that does not support the format of the request', () => {
-      const serveOn = (kind: Kind, sent = 'small', fields = {}) =>
-        relay.serve(sent, { base_url: `${server.url}/${kind}`, ...fields })
+      const serveOn = (kind: Kind, sentModel = 'small', fields = {}) =>
+        relay.serve(sentModel, { base_url: `${server.url}/${kind}`, ...fields })
 
       for (const kind of Object.keys(NOTHING_THERE) as Kind[])
         it(`is called in the next one (${kind}), and from then on immediately`, async () => {
@@ -119,8 +119,8 @@ for (const engine of oneEngine('postgres')) {
       it('is charged once, and the log shows both attempts', async () => {
         const { model, channels } = await serveOn('fastapi')
         const token = await relay.newToken()
-        const asked = { model, input: 'Hi' }
-        const reply = await relay.api('POST', '/v1/responses', asked, { token: token.key })
+        const request = { model, input: 'Hi' }
+        const reply = await relay.api('POST', '/v1/responses', request, { token: token.key })
         assert.equal(reply.status, 200, reply.text)
         const row = await relay.rowOf(token.id)
         assert.equal(row.cost, 2 * 1_000 + 3 * 2_000)
@@ -158,8 +158,8 @@ for (const engine of oneEngine('postgres')) {
         )
         server.seen.length = 0
         const strict = { headers: { 'x-sluice-strict': 'true' } }
-        const asked = { model, input: 'Hi', tools: [{ type: 'web_search' as const }] }
-        await assert.rejects(openai().responses.create(asked, strict), OpenAI.NotFoundError)
+        const request = { model, input: 'Hi', tools: [{ type: 'web_search' as const }] }
+        await assert.rejects(openai().responses.create(request, strict), OpenAI.NotFoundError)
         assert.deepEqual(server.seen, ['/v1/responses'])
       })
     })
@@ -169,10 +169,13 @@ for (const engine of oneEngine('postgres')) {
         const { model } = await relay.serve('sim-words-20-nousage')
         const token = await relay.newToken({ remain_quota: 5_000_000 })
         const sdk = new Anthropic({ apiKey: token.key, baseURL: relay.gateway.url, fetch: fetchPatiently })
-        const asked = { model, max_tokens: 100, messages: user('How many words are there?') }
-        const told = [await sdk.messages.create(asked), await sdk.messages.stream(asked).finalMessage()]
+        const request = { model, max_tokens: 100, messages: user('How many words are there?') }
+        const responses = [
+          await sdk.messages.create(request),
+          await sdk.messages.stream(request).finalMessage(),
+        ]
         const rows = await relay.rowsOf(token.id, 2)
-        for (const [index, { usage }] of told.entries()) {
+        for (const [index, { usage }] of responses.entries()) {
           assert.ok(usage.output_tokens > 0)
           const row = rows[index]
           assert.equal(row?.other.source, 'counted')
@@ -232,8 +235,8 @@ for (const engine of oneEngine('postgres')) {
           body: { type: 'error', error: { type: 'invalid_request_error', message: 'seen' } },
         })
         const { model } = await relay.serve('claude', { type: 14, base_url: vendor.url })
-        const asked = { model, max_tokens: 9, thread: { type: 'create' }, messages: user('Hi') }
-        await relay.api('POST', '/v1/messages', asked, { token: key })
+        const request = { model, max_tokens: 9, thread: { type: 'create' }, messages: user('Hi') }
+        await relay.api('POST', '/v1/messages', request, { token: key })
         vendor.close()
         assert.deepEqual(vendor.seen, [{ model: 'claude', max_tokens: 9, messages: user('Hi') }])
       })
@@ -241,8 +244,8 @@ for (const engine of oneEngine('postgres')) {
       it('that the client continues is reported as lost, with the error that SDKs expect', async () => {
         const { model } = await native()
         const thread = { type: 'continue', previous_message_id: 'msg_1' }
-        const asked = { model, max_tokens: 9, thread, messages: user('Hi') }
-        const { status, body } = await relay.api('POST', '/v1/messages', asked, { token: key })
+        const request = { model, max_tokens: 9, thread, messages: user('Hi') }
+        const { status, body } = await relay.api('POST', '/v1/messages', request, { token: key })
         assert.equal(status, 404)
         assert.equal(body.error.type, 'not_found_error')
         assert.deepEqual(body.error.details, { error_code: 'thread_not_found' })
@@ -266,18 +269,18 @@ for (const engine of oneEngine('postgres')) {
       ] as const)
         it(`is followed by ${name}, streamed and not`, async () => {
           const { model } = await serve()
-          const asked = {
+          const request = {
             model,
             max_tokens: 300,
             messages: user('Which city?'),
             output_format: { type: 'json_schema', schema },
           }
           const headers = { 'anthropic-beta': 'structured-outputs-2025-11-13' }
-          const told = [
-            await anthropic().messages.create(asked, { headers }),
-            await anthropic().messages.stream(asked, { headers }).finalMessage(),
+          const responses = [
+            await anthropic().messages.create(request, { headers }),
+            await anthropic().messages.stream(request, { headers }).finalMessage(),
           ]
-          for (const { content } of told) {
+          for (const { content } of responses) {
             const [block] = content
             assert.deepEqual(Object.keys(JSON.parse(block?.type === 'text' ? block.text : '')), [
               'city',
@@ -288,7 +291,7 @@ for (const engine of oneEngine('postgres')) {
     })
 
     describe('a request that only fills the vendor’s cache', () => {
-      const asked = (model: string) => ({ model, max_tokens: 0, messages: user('A long document') })
+      const requestOf = (model: string) => ({ model, max_tokens: 0, messages: user('A long document') })
 
       it('is forwarded and charged for the cache write', async () => {
         const usage = { input_tokens: 3, cache_creation_input_tokens: 100, output_tokens: 0 }
@@ -297,16 +300,16 @@ for (const engine of oneEngine('postgres')) {
         const { model } = await relay.serve('claude', { type: 14, base_url: vendor.url })
         const token = await relay.newToken()
         const sdk = new Anthropic({ apiKey: token.key, baseURL: relay.gateway.url, fetch: fetchPatiently })
-        assert.deepEqual((await sdk.messages.create(asked(model))).content, [])
+        assert.deepEqual((await sdk.messages.create(requestOf(model))).content, [])
         vendor.close()
-        assert.deepEqual(vendor.seen, [{ ...asked(model), model: 'claude' }])
+        assert.deepEqual(vendor.seen, [{ ...requestOf(model), model: 'claude' }])
         const row = await relay.rowOf(token.id)
         assert.deepEqual([row.prompt_tokens, row.completion_tokens], [103, 0])
       })
 
       it('is rejected if there is no such cache', async () => {
         const { model } = await relay.serve('sim-small')
-        const { status, body } = await relay.api('POST', '/v1/messages', asked(model), { token: key })
+        const { status, body } = await relay.api('POST', '/v1/messages', requestOf(model), { token: key })
         assert.equal(status, 400)
         assert.match(body.error.message, /^max_tokens /)
       })
@@ -353,24 +356,24 @@ for (const engine of oneEngine('postgres')) {
     describe('a response that was translated to Anthropic’s format', () => {
       it('omits citations if there are none, as the vendor does', async () => {
         const { model } = await relay.serve('sim-small')
-        const asked = { model, max_tokens: 50, messages: user('Hi') }
-        const { body } = await relay.api('POST', '/v1/messages', asked, { token: key })
+        const request = { model, max_tokens: 50, messages: user('Hi') }
+        const { body } = await relay.api('POST', '/v1/messages', request, { token: key })
         assert.deepEqual(Object.keys(body.content[0]), ['type', 'text'])
       })
 
       it('names the requested model, so that the client sends its reasoning back', async () => {
         const { model } = await relay.serve('sim-small')
-        const asked = { model, max_tokens: 50, messages: user('Hi') }
-        assert.equal((await anthropic().messages.create(asked)).model, model)
-        assert.equal((await anthropic().messages.stream(asked).finalMessage()).model, model)
+        const request = { model, max_tokens: 50, messages: user('Hi') }
+        assert.equal((await anthropic().messages.create(request)).model, model)
+        assert.equal((await anthropic().messages.stream(request).finalMessage()).model, model)
       })
     })
 
     it('the tokens of a Responses request are counted without calling a provider', async () => {
       const { model } = await relay.serve('sim-status-500')
-      const told = await openai().responses.inputTokens.count({ model, input: 'How many are these?' })
-      assert.equal(told.object, 'response.input_tokens')
-      assert.ok(told.input_tokens > 2 && told.input_tokens < 20, String(told.input_tokens))
+      const tokenCount = await openai().responses.inputTokens.count({ model, input: 'How many are these?' })
+      assert.equal(tokenCount.object, 'response.input_tokens')
+      assert.ok(tokenCount.input_tokens > 2 && tokenCount.input_tokens < 20, String(tokenCount.input_tokens))
     })
 
     it('an invalid key is reported with the code that clients expect', async () => {
@@ -381,8 +384,14 @@ for (const engine of oneEngine('postgres')) {
 
     it('a web page of any origin may read the remaining quota of a token', async () => {
       for (const path of ['/api/usage/token/', '/api/log/token', '/v1/dashboard/billing/subscription']) {
-        const asked = { origin: 'https://app.example', 'access-control-request-headers': 'authorization' }
-        const first = await fetch(`${relay.gateway.url}${path}`, { method: 'OPTIONS', headers: asked })
+        const preflightHeaders = {
+          origin: 'https://app.example',
+          'access-control-request-headers': 'authorization',
+        }
+        const first = await fetch(`${relay.gateway.url}${path}`, {
+          method: 'OPTIONS',
+          headers: preflightHeaders,
+        })
         assert.equal(first.status, 204, path)
         assert.equal(first.headers.get('access-control-allow-headers'), 'authorization', path)
         for (const token of [key, 'sk-wrong']) {

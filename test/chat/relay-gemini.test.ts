@@ -19,8 +19,8 @@ for (const engine of oneEngine('postgres')) {
   describe(`a client of chat completions with Gemini, on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
-    async function open(sent: string) {
-      const { model } = await relay.serve(sent, { type: GEMINI })
+    async function open(sentModel: string) {
+      const { model } = await relay.serve(sentModel, { type: GEMINI })
       const { id, key } = await relay.newToken()
       const sdk = new OpenAI({
         apiKey: key,
@@ -34,9 +34,9 @@ for (const engine of oneEngine('postgres')) {
     it('gets the same response streamed and not, and pays the usage that the vendor reports', async () => {
       const { id, model, chat } = await open('sim-small')
       const messages = [{ role: 'user' as const, content: 'How are you?' }]
-      const asked = { model, messages, reasoning_effort: 'low' as const }
-      const whole = await chat.create(asked)
-      const stream = chat.stream({ ...asked, stream_options: { include_usage: true } })
+      const request = { model, messages, reasoning_effort: 'low' as const }
+      const whole = await chat.create(request)
+      const stream = chat.stream({ ...request, stream_options: { include_usage: true } })
       const streamed = await stream.finalChatCompletion()
       assert.match(whole.choices[0]?.message.content ?? '', /How are you\?/)
       assert.equal(streamed.choices[0]?.message.content, whole.choices[0]?.message.content)
@@ -50,15 +50,15 @@ for (const engine of oneEngine('postgres')) {
 
     it('completes a tool loop, with the signatures that the vendor requires back', async () => {
       const { model, chat } = await open('sim-small')
-      const asked = { model, tools: [WEATHER], reasoning_effort: 'low' as const }
+      const request = { model, tools: [WEATHER], reasoning_effort: 'low' as const }
       const question = { role: 'user' as const, content: 'Use the tool' }
-      const { choices } = await chat.create({ ...asked, messages: [question] })
+      const { choices } = await chat.create({ ...request, messages: [question] })
       const [choice] = choices
       assert.equal(choice?.finish_reason, 'tool_calls')
       const [call] = choice?.message.tool_calls ?? []
       assert.ok(call)
       const result = { role: 'tool' as const, tool_call_id: call.id, content: 'rain' }
-      const answer = await chat.create({ ...asked, messages: [question, choice?.message as never, result] })
+      const answer = await chat.create({ ...request, messages: [question, choice?.message as never, result] })
       assert.match(answer.choices[0]?.message.content ?? '', /rain/)
     })
 
@@ -67,18 +67,22 @@ for (const engine of oneEngine('postgres')) {
         const { model } = await relay.serve('sim-small', { type, setting: {} })
         const { id, key } = await relay.newToken()
         const { models } = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: relay.gateway.url } })
-        const asked = { model, contents: 'How are you?', config: { candidateCount: 2, maxOutputTokens: 90 } }
-        const whole = await models.generateContent(asked)
+        const request = {
+          model,
+          contents: 'How are you?',
+          config: { candidateCount: 2, maxOutputTokens: 90 },
+        }
+        const whole = await models.generateContent(request)
         assert.equal(whole.candidates?.length, 2)
         const finished = new Set<number>()
         const words = ['', '']
-        for await (const { candidates = [] } of await models.generateContentStream(asked))
+        for await (const { candidates = [] } of await models.generateContentStream(request))
           for (const { index = 0, content, finishReason } of candidates) {
             words[index] += (content?.parts ?? []).map(({ text }) => text ?? '').join('')
             if (finishReason === 'STOP') finished.add(index)
           }
         assert.deepEqual([...finished].toSorted(), [0, 1])
-        for (const said of words) assert.match(said, /How are you\?/)
+        for (const choiceText of words) assert.match(choiceText, /How are you\?/)
         const [first, second] = await relay.rowsOf(id, 2)
         assert.equal(second?.type, 2)
         assert.equal(second?.cost, first?.cost)
@@ -103,8 +107,8 @@ for (const engine of oneEngine('postgres')) {
             response_mime_type: 'application/json',
             response_json_schema: parameters,
           }
-          const said = await post({ generation_config })
-          assert.deepEqual(Object.keys(JSON.parse(said.map(({ text = '' }) => text).join(''))), ['city'])
+          const parts = await post({ generation_config })
+          assert.deepEqual(Object.keys(JSON.parse(parts.map(({ text = '' }) => text).join(''))), ['city'])
           const declared = { name: 'get_weather', parameters_json_schema: parameters }
           const called = await post({ tools: [{ function_declarations: [declared] }] })
           const { functionCall } = called.find(part => part.functionCall)

@@ -75,14 +75,14 @@ describe('the openai SDK through the gateway', () => {
 
     it('a tool call, non-streamed and through the stream helper', async () => {
       const { sdk } = await open()
-      const asked = { model: MODEL, messages: user('Call get_weather'), tools: [weather] }
-      const whole = await sdk.chat.completions.create(asked)
+      const request = { model: MODEL, messages: user('Call get_weather'), tools: [weather] }
+      const whole = await sdk.chat.completions.create(request)
       const call = whole.choices[0]?.message.tool_calls?.[0]
       assert.ok(call?.type === 'function')
       assert.equal(call.function.name, 'get_weather')
       assert.equal(typeof JSON.parse(call.function.arguments).city, 'string')
       assert.equal(whole.choices[0]?.finish_reason, 'tool_calls')
-      const streamed = await sdk.chat.completions.stream(asked).finalChatCompletion()
+      const streamed = await sdk.chat.completions.stream(request).finalChatCompletion()
       assert.deepEqual(
         streamed.choices[0]?.message.tool_calls?.map(each => each.type),
         ['function'],
@@ -172,10 +172,10 @@ describe('the openai SDK through the gateway', () => {
       for await (const model of sdk.models.list()) names.push(model.id)
       assert.ok(names.includes(MODEL))
       assert.equal((await sdk.models.retrieve(MODEL)).id, MODEL)
-      const asked = { model: 'gpt-3.5-turbo-instruct', prompt: 'Once upon a time', max_tokens: 20 }
-      const whole = await sdk.completions.create(asked)
+      const request = { model: 'gpt-3.5-turbo-instruct', prompt: 'Once upon a time', max_tokens: 20 }
+      const whole = await sdk.completions.create(request)
       let text = ''
-      for await (const chunk of await sdk.completions.create({ ...asked, stream: true }))
+      for await (const chunk of await sdk.completions.create({ ...request, stream: true }))
         text += chunk.choices[0]?.text ?? ''
       assert.ok(text.length > 0)
       assert.equal(text, whole.choices[0]?.text)
@@ -260,19 +260,19 @@ describe('the openai SDK through the gateway', () => {
 
     it('RateLimitError for insufficient quota, and does not retry', async () => {
       const { key } = await relay.newToken({ remain_quota: 1 })
-      let asked = 0
+      let requestCount = 0
       const sdk = new OpenAI({
         apiKey: key,
         baseURL: `${relay.gateway.url}/v1`,
         maxRetries: 2,
         fetch: (url, init) => {
-          asked += 1
+          requestCount += 1
           return fetchPatiently(url, init)
         },
       })
       const before = await relay.seenInAll()
       await throws(askFor(sdk), OpenAI.RateLimitError, 429, 'insufficient_quota')
-      assert.equal(asked, 1)
+      assert.equal(requestCount, 1)
       assert.equal(await relay.seenInAll(), before)
     })
 

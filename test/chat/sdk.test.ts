@@ -73,22 +73,25 @@ for (const { client } of LAWFUL) {
             event => !('choice' in event) || event.choice === 0,
           )
           const bytes = Buffer.concat([...events.flatMap(event => encoder.push(event)), ...encoder.end()])
-          const seen = await read(format.name, bytes)
+          const sdkAnswer = await read(format.name, bytes)
           const gathered = answerOf(events)
           if ('error' in gathered) {
-            assert.ok(seen.errors.length > 0, 'an error is told')
+            assert.ok(sdkAnswer.errors.length > 0, 'an error is told')
             return
           }
           if (client.refusesCustomCalls && hasCustomCall(gathered.answer)) {
-            assert.ok(seen.errors.length > 0, 'the SDK has learned custom calls: delete this exception')
+            assert.ok(sdkAnswer.errors.length > 0, 'the SDK has learned custom calls: delete this exception')
             return
           }
-          assert.deepEqual(seen.errors, [])
-          assert.ok(seen.isFinished)
+          assert.deepEqual(sdkAnswer.errors, [])
+          assert.ok(sdkAnswer.isFinished)
           const { text, calls } = understood(gathered.answer, client)
-          assert.equal(seen.text.replace(/!\[image\]\(.*\)/, ''), text)
+          assert.equal(sdkAnswer.text.replace(/!\[image\]\(.*\)/, ''), text)
           assert.deepEqual(
-            seen.calls.map(call => ({ name: call.toolName, input: inputOf(JSON.parse(call.input || '{}')) })),
+            sdkAnswer.calls.map(call => ({
+              name: call.toolName,
+              input: inputOf(JSON.parse(call.input || '{}')),
+            })),
             calls,
           )
         })

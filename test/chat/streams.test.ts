@@ -41,7 +41,7 @@ function errorOf(format: Outbound, bytes: Buffer) {
 }
 
 /** The names and payloads of the events that an encoder writes. */
-function written(format: Inbound, events: readonly ChatEvent[]) {
+function encodeEvents(format: Inbound, events: readonly ChatEvent[]) {
   const encoder = format.createStreamEncoder({ idsAndClock: still() })
   return Buffer.concat(events.flatMap(event => encoder.push(event)))
     .toString()
@@ -175,8 +175,11 @@ describe('a stream of chat completions', () => {
     const started = chunk({ content: 'a' })
     assert.equal(errorOf(openaiChat, sse(started, { error: { message: 'no', code: 429 } })).kind, 'rateLimit')
     assert.equal(errorOf(openaiChat, sse(started, { code: 'x', error: 'overheated' })).message, 'overheated')
-    const named = Buffer.concat([sse(started), Buffer.from('event: error\ndata: {"message":"gone"}\n\n')])
-    assert.equal(errorOf(openaiChat, named).message, 'gone')
+    const errorStream = Buffer.concat([
+      sse(started),
+      Buffer.from('event: error\ndata: {"message":"gone"}\n\n'),
+    ])
+    assert.equal(errorOf(openaiChat, errorStream).message, 'gone')
     assert.equal(errorOf(openaiChat, sse(chunk({}, 'error'))).kind, 'server')
   })
 
@@ -196,12 +199,12 @@ describe('a stream of chat completions', () => {
   })
 
   it('sends each choice its own role, text and finish reason', () => {
-    const said = (text: string): { parts: readonly Part[]; stop: { reason: 'stop' } } => ({
+    const createChoice = (text: string): { parts: readonly Part[]; stop: { reason: 'stop' } } => ({
       parts: [{ type: 'text', text }],
       stop: { reason: 'stop' },
     })
-    const events = eventsOf({ id: 'a', model: 'm', choices: [said('x'), said('y')] })
-    const chunks = written(openaiChat, events).flatMap(
+    const events = eventsOf({ id: 'a', model: 'm', choices: [createChoice('x'), createChoice('y')] })
+    const chunks = encodeEvents(openaiChat, events).flatMap(
       ({ data }) => (data.choices ?? []) as Record<string, unknown>[],
     )
     for (const index of [0, 1]) {
@@ -283,10 +286,10 @@ describe('a stream of messages', () => {
         },
       ],
     })
-    const told = written(anthropic, events)
+    const frames = encodeEvents(anthropic, events)
     let open: unknown
     let next = 0
-    for (const { event, data } of told) {
+    for (const { event, data } of frames) {
       assert.equal(event, data.type)
       if (event === 'content_block_start') {
         assert.equal(open, undefined, 'the one before is closed')
@@ -299,7 +302,7 @@ describe('a stream of messages', () => {
     }
     assert.equal(next, 6)
     assert.deepEqual(
-      told.slice(-2).map(({ event }) => event),
+      frames.slice(-2).map(({ event }) => event),
       ['message_delta', 'message_stop'],
     )
   })
@@ -316,9 +319,9 @@ describe('a stream meter', () => {
     for (const { name, value } of transcriptsOf(upstream.name).streams) {
       law(`forwards ${name} unchanged, with its end held back until last`, { transcript: name }, () => {
         const meter = createPassingMeter(upstream.createStreamDecoder({ idsAndClock: still() }))
-        const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
-        const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
-        assert.equal(passed.trimEnd(), value.toString().trimEnd())
+        const sentChunks = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
+        const output = Buffer.concat([...sentChunks, ...meter.closing()]).toString()
+        assert.equal(output.trimEnd(), value.toString().trimEnd())
         const gathered = answerOf(decode(upstream, value))
         assert.equal(meter.ending(), 'error' in gathered ? 'error' : 'complete')
         if ('answer' in gathered) assert.deepEqual(meter.reading.usage, gathered.answer.usage)
@@ -331,14 +334,14 @@ describe('a stream meter', () => {
           decoder,
           encoder: client.createStreamEncoder({ idsAndClock: still() }),
         })
-        const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
+        const sentChunks = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
         assert.equal(meter.ending(), meter.reading.error === undefined ? 'complete' : 'error')
         assert.ok(meter.closing().length > 0)
         // Without the held-back events the client sees the response as incomplete.
-        const last = decode(client, Buffer.concat(sent)).at(-1)
+        const last = decode(client, Buffer.concat(sentChunks)).at(-1)
         if (client === anthropic) assert.equal(last?.type, 'error')
         assert.equal(
-          decode(client, Buffer.concat([...sent, ...meter.closing()])).at(-1)?.type,
+          decode(client, Buffer.concat([...sentChunks, ...meter.closing()])).at(-1)?.type,
           meter.reading.error === undefined ? 'end' : 'error',
         )
       })
@@ -374,12 +377,12 @@ describe('a stream of responses', () => {
   })
 
   it('numbers its events without a gap and repeats the complete response in the last', () => {
-    const told = written(responses, events)
+    const frames = encodeEvents(responses, events)
     assert.deepEqual(
-      told.map(({ data }) => data.sequence_number),
-      told.map((_, at) => at),
+      frames.map(({ data }) => data.sequence_number),
+      frames.map((_, at) => at),
     )
-    const last = told.at(-1)?.data as {
+    const last = frames.at(-1)?.data as {
       type: string
       response: { output: { type: string }[]; status: string }
     }
@@ -391,7 +394,7 @@ describe('a stream of responses', () => {
   })
 
   it('sends the start and the end of every item and part', () => {
-    const kinds = written(responses, events).map(({ data }) => String(data.type))
+    const kinds = encodeEvents(responses, events).map(({ data }) => String(data.type))
     const count = (kind: string) => kinds.filter(each => each === kind).length
     for (const what of ['output_item', 'content_part', 'reasoning_summary_part']) {
       assert.ok(count(`response.${what}.added`) > 0, what)
@@ -405,13 +408,13 @@ describe('a stream of responses', () => {
       ...events.slice(0, 3),
       { type: 'error', error: { kind: 'overloaded', message: 'Too busy' } },
     ]
-    const told = written(responses, failed).slice(-2)
+    const frames = encodeEvents(responses, failed).slice(-2)
     assert.deepEqual(
-      told.map(({ event }) => event),
+      frames.map(({ event }) => event),
       ['error', 'response.failed'],
     )
     assert.equal(
-      told.some(({ isDone }) => isDone),
+      frames.some(({ isDone }) => isDone),
       false,
     )
   })
@@ -452,10 +455,10 @@ describe('a stream of generateContent', () => {
     responseId: 'r1',
   })
   const stopped = { finishReason: 'STOP' }
-  const said = (bytes: Buffer) => answer(gemini, bytes).choices[0]
+  const choiceOf = (bytes: Buffer) => answer(gemini, bytes).choices[0]
 
   it('adds the signature in an empty text to the text before it', () => {
-    const choice = said(
+    const choice = choiceOf(
       sse(piece([{ text: 'Hi' }]), piece([{ text: '', thoughtSignature: 'c2ln' }], stopped)),
     )
     const signature = { format: 'gemini', value: 'c2ln' }
@@ -463,7 +466,7 @@ describe('a stream of generateContent', () => {
   })
 
   it('distinguishes reasoning from text and from calls with signatures', () => {
-    const choice = said(
+    const choice = choiceOf(
       sse(
         piece([{ text: 'hm', thought: true }]),
         piece([
@@ -506,7 +509,7 @@ describe('a stream of generateContent', () => {
       }),
       { candidates: [{ index: 0, ...stopped }] },
     )
-    const [part] = said(bytes)?.parts ?? []
+    const [part] = choiceOf(bytes)?.parts ?? []
     assert.equal(
       part?.type === 'toolCall' && part.arguments,
       '{"steps":[{"do":"boil"},{"minutes":3}],"is done":false,"__proto__":{"x":null}}',
@@ -520,7 +523,7 @@ describe('a stream of generateContent', () => {
     assert.ok('answer' in gathered)
     assert.equal(gathered.answer.choices[0]?.stop.reason, 'filter')
     assert.equal(gathered.answer.usage?.input, 4)
-    const [frame] = written(gemini, events)
+    const [frame] = encodeEvents(gemini, events)
     assert.deepEqual(frame?.data.promptFeedback, { blockReason: 'SAFETY' })
   })
 
@@ -542,7 +545,7 @@ describe('a stream of generateContent', () => {
         { segment: { startIndex: 3, endIndex: 7, text: 'now' }, groundingChunkIndices: [0] },
       ],
     }
-    const choice = said(
+    const choice = choiceOf(
       sse(piece([{ text: 'é ' }]), piece([{ text: 'noé' }], { ...stopped, groundingMetadata })),
     )
     const [part] = choice?.parts ?? []
@@ -567,10 +570,10 @@ describe('a stream of generateContent', () => {
       model: 'm',
       choices: [{ parts: [{ type: 'text', text: 'Hi' }], stop: { reason: 'length' } }],
     })
-    const list = (given: readonly ChatEvent[]) => {
+    const list = (chatEvents: readonly ChatEvent[]) => {
       const encoder = geminiList.createStreamEncoder({ idsAndClock: still() })
       return JSON.parse(
-        Buffer.concat([...given.flatMap(event => encoder.push(event)), ...encoder.end()]).toString(),
+        Buffer.concat([...chatEvents.flatMap(event => encoder.push(event)), ...encoder.end()]).toString(),
       ) as { candidates?: { finishReason?: string }[]; error?: { code: number } }[]
     }
     assert.equal(list(events).at(-1)?.candidates?.[0]?.finishReason, 'MAX_TOKENS')

@@ -29,8 +29,8 @@ const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, requi
 function translate(from: Format, to: Outbound, body: unknown) {
   const read = from.decodeRequest(body)
   assert.ok('request' in read, JSON.stringify(read))
-  const { body: written, warnings } = to.encodeRequest(read.request)
-  return { body: written, warned: warnings.map(({ field }) => field) }
+  const { body: encodedBody, warnings } = to.encodeRequest(read.request)
+  return { body: encodedBody, warned: warnings.map(({ field }) => field) }
 }
 
 /** The fields of a body that a test compares. */
@@ -62,16 +62,16 @@ describe('tool names that a vendor rejects', () => {
   it('stay distinct, and are restored in a stream', () => {
     const request = read('a.b', 'a:b', 'good')
     const names = fittedNames(request, 'anthropic')
-    const sent = withFittedNames(request, names).tools?.map(tool => ('name' in tool ? tool.name : ''))
-    assert.equal(new Set(sent).size, 3)
-    assert.ok(sent?.every(name => /^[\w-]{1,64}$/.test(name)))
-    assert.equal(sent?.[2], 'good')
+    const sentNames = withFittedNames(request, names).tools?.map(tool => ('name' in tool ? tool.name : ''))
+    assert.equal(new Set(sentNames).size, 3)
+    assert.ok(sentNames?.every(name => /^[\w-]{1,64}$/.test(name)))
+    assert.equal(sentNames?.[2], 'good')
     const answer: ChatAnswer = {
       id: 'a',
       model: 'm',
       choices: [
         {
-          parts: [{ type: 'toolCall', id: 'c', name: sent?.[1] ?? '', arguments: '{}' }],
+          parts: [{ type: 'toolCall', id: 'c', name: sentNames?.[1] ?? '', arguments: '{}' }],
           stop: { reason: 'tools' },
         },
       ],
@@ -198,8 +198,10 @@ describe('a chat completion sent to a provider of messages', () => {
 
   it('does not mistake names of prototype members for known values', () => {
     const input_audio = { data: 'AAAA', format: '__proto__' }
-    const spoken = send({ messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio }] }] })
-    assert.deepEqual(spoken.warned, ['messages[0].content[0]'])
+    const translation = send({
+      messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio }] }],
+    })
+    assert.deepEqual(translation.warned, ['messages[0].content[0]'])
     assert.equal(send({ reasoning_effort: 'constructor' }).body.thinking, undefined)
   })
 
@@ -223,14 +225,14 @@ describe('a chat completion sent to a provider of messages', () => {
 
   it('translates every tool choice', () => {
     const tools = ['a', 'b'].map(name => ({ type: 'function', function: { name, parameters: SCHEMA } }))
-    const named = { type: 'function', function: { name: 'a' } }
-    const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [named] } }
-    const both = { mode: 'auto', tools: [named, { type: 'function', function: { name: 'b' } }] }
+    const namedTool = { type: 'function', function: { name: 'a' } }
+    const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [namedTool] } }
+    const both = { mode: 'auto', tools: [namedTool, { type: 'function', function: { name: 'b' } }] }
     const choose = (tool_choice: unknown, more = {}) => send({ tools, tool_choice, ...more }).body.tool_choice
     assert.deepEqual(choose('auto'), { type: 'auto' })
     assert.deepEqual(choose('none'), { type: 'none' })
     assert.deepEqual(choose('required'), { type: 'any' })
-    assert.deepEqual(choose(named), { type: 'tool', name: 'a' })
+    assert.deepEqual(choose(namedTool), { type: 'tool', name: 'a' })
     assert.deepEqual(choose(allowed), { type: 'tool', name: 'a' })
     assert.deepEqual(choose({ type: 'allowed_tools', allowed_tools: both }), { type: 'auto' })
     assert.deepEqual(choose(undefined, { parallel_tool_calls: false }), {
@@ -292,9 +294,9 @@ describe('a chat completion sent to a provider of messages', () => {
         type: 'function',
         function: { name: `f${at}`, parameters, strict: true },
       }))
-      const sent = send({ tools, model })
-      const strict = (sent.body.tools as { strict?: boolean }[]).filter(tool => tool.strict).length
-      return [strict, sent.warned.length]
+      const translation = send({ tools, model })
+      const strict = (translation.body.tools as { strict?: boolean }[]).filter(tool => tool.strict).length
+      return [strict, translation.warned.length]
     }
     assert.deepEqual(strictOf(22, SCHEMA), [20, 2])
     const unions = {
@@ -321,8 +323,8 @@ describe('a chat completion sent to a provider of messages', () => {
 
   it('sends sampling parameters only as far as the model supports them', () => {
     const chosen = (body: object) => {
-      const sent = send(body)
-      return [saidOf(sent.body, 'temperature', 'top_p', 'top_k'), sent.warned]
+      const translation = send(body)
+      return [saidOf(translation.body, 'temperature', 'top_p', 'top_k'), translation.warned]
     }
     const both = { temperature: 0.7, top_p: 0.9 }
     assert.deepEqual(chosen(both), [{ temperature: 0.7 }, ['top_p']])
@@ -361,7 +363,7 @@ describe('a chat completion sent to a provider of messages', () => {
       role: 'assistant',
       content: [{ type: 'tool_use', id, name: 'weather', input: { in: city } }],
     })
-    const told = (tool_use_id: string, content: string) => ({
+    const toolResultOf = (tool_use_id: string, content: string) => ({
       role: 'user',
       content: [{ type: 'tool_result', tool_use_id, content }],
     })
@@ -369,9 +371,9 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(body.messages, [
       { role: 'user', content: 'Rain?' },
       used('call_function_1', 'Rome'),
-      told('call_function_1', 'dry'),
+      toolResultOf('call_function_1', 'dry'),
       used('call_function_2', 'Bern'),
-      told('call_function_2', 'wet'),
+      toolResultOf('call_function_2', 'wet'),
     ])
     assert.deepEqual(body.tools, [{ name: 'weather', description: 'tells it', input_schema: SCHEMA }])
     assert.deepEqual(body.tool_choice, { type: 'tool', name: 'weather', disable_parallel_tool_use: true })
@@ -587,18 +589,21 @@ describe('messages sent to a provider of chat completions', () => {
       assert.deepEqual([own.warned, tool.strict], [warned, called.function.strict ?? false])
       return [called.function.strict, warned.join()]
     }
-    const left = [undefined, 'tools[0].strict']
+    const omittedStrict = [undefined, 'tools[0].strict']
     assert.deepEqual(strictOf(object({ a: text }, ['a'])), [true, ''])
     assert.deepEqual(strictOf(object({ a: { type: 'array', items: object({ b: text }, ['b']) } }, ['a'])), [
       true,
       '',
     ])
-    assert.deepEqual(strictOf(object({ a: text, b: text }, ['a'])), left)
-    assert.deepEqual(strictOf(object({ a: text }, ['a'], { additionalProperties: true })), left)
-    assert.deepEqual(strictOf(object({ a: { anyOf: [text, object({ b: text }, [])] } }, ['a'])), left)
+    assert.deepEqual(strictOf(object({ a: text, b: text }, ['a'])), omittedStrict)
+    assert.deepEqual(strictOf(object({ a: text }, ['a'], { additionalProperties: true })), omittedStrict)
+    assert.deepEqual(
+      strictOf(object({ a: { anyOf: [text, object({ b: text }, [])] } }, ['a'])),
+      omittedStrict,
+    )
     assert.deepEqual(
       strictOf(object({ a: { $ref: '#/$defs/d' } }, ['a'], { $defs: { d: object({ b: text }, []) } })),
-      left,
+      omittedStrict,
     )
   })
 
@@ -682,8 +687,8 @@ describe('messages sent to a provider of chat completions', () => {
 
   it('sets an effort that the model supports, and none if it cannot reason', () => {
     const effort = (model: string, wish: object) => {
-      const sent = send({ model, max_tokens: 8_000, ...wish })
-      return [sent.body.reasoning_effort, sent.warned.join()]
+      const translation = send({ model, max_tokens: 8_000, ...wish })
+      return [translation.body.reasoning_effort, translation.warned.join()]
     }
     const much = { thinking: { type: 'enabled', budget_tokens: 31_999 } }
     assert.deepEqual(effort('gpt-5.1', much), ['high', 'reasoning.budget'])
@@ -701,8 +706,12 @@ describe('messages sent to a provider of chat completions', () => {
 
   it('requests no more output than the model supports, and no more stop sequences than it accepts', () => {
     const limits = (model: string) => {
-      const sent = send({ model, max_tokens: 32_000, stop_sequences: ['a', 'b', 'c', 'd', 'e'] })
-      return [sent.body.max_completion_tokens, (sent.body.stop as string[]).length, sent.warned]
+      const translation = send({ model, max_tokens: 32_000, stop_sequences: ['a', 'b', 'c', 'd', 'e'] })
+      return [
+        translation.body.max_completion_tokens,
+        (translation.body.stop as string[]).length,
+        translation.warned,
+      ]
     }
     assert.deepEqual(limits('gpt-4o-mini'), [16_384, 4, ['max_tokens', 'stop']])
     assert.deepEqual(limits('gpt-4.1'), [32_000, 4, ['stop']])
@@ -717,8 +726,8 @@ describe('messages sent to a provider of chat completions', () => {
 
   it('sends no sampling parameters to a reasoning model', () => {
     const chosen = (model: string, wish: object) => {
-      const sent = send({ model, max_tokens: 8_000, ...wish })
-      return [saidOf(sent.body, 'temperature', 'top_p', 'stop'), sent.warned]
+      const translation = send({ model, max_tokens: 8_000, ...wish })
+      return [saidOf(translation.body, 'temperature', 'top_p', 'stop'), translation.warned]
     }
     const wishes = { temperature: 0.2, top_p: 1, stop_sequences: ['END'] }
     const whole = { temperature: 0.2, top_p: 1, stop: ['END'] }
@@ -961,8 +970,8 @@ describe('content signed by a vendor', () => {
   }
 
   /** The position of a signature may change on the way; its vendor and what it signs may not. */
-  const proofs = (given: readonly Part[]) =>
-    given.flatMap(part => {
+  const proofs = (messageParts: readonly Part[]) =>
+    messageParts.flatMap(part => {
       if (part.type === 'reasoning') return [[part.text, part.signature ?? part.encrypted]]
       return part.type === 'toolCall' ? [['call', part.signature]] : []
     })
@@ -972,8 +981,8 @@ describe('content signed by a vendor', () => {
       it(`is restored through a client of ${format.name}: ${title}`, () => {
         const answer = parts(...thoughts)
         const expected = proofs(answer.choices[0]?.parts ?? [])
-        const back = (written: object) => {
-          const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](written))
+        const back = (encodedAnswer: object) => {
+          const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](encodedAnswer))
           assert.ok('request' in read, JSON.stringify(read))
           return proofs(read.request.messages.find(({ role }) => role === 'assistant')?.content ?? [])
         }
@@ -983,9 +992,9 @@ describe('content signed by a vendor', () => {
         const decoder = format.createStreamDecoder({ idsAndClock })
         const bytes = eventsOf(answer).flatMap(event => encoder.push(event))
         const events = [...bytes.flatMap(piece => decoder.push(piece)), ...decoder.end()]
-        const told = events.flatMap(event => (event.type === 'open' ? [event.content.type] : []))
+        const partTypes = events.flatMap(event => (event.type === 'open' ? [event.content.type] : []))
         assert.deepEqual(
-          told,
+          partTypes,
           answer.choices[0]?.parts.map(part => part.type),
         )
       })
@@ -1021,30 +1030,32 @@ describe('content signed by a vendor', () => {
     /**
      * What is sent back to Gemini of the response that a client received, when the conversation continues.
      */
-    function sentBack(format: Format, written: object) {
-      const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](written), { model: 'm' })
+    function sentBack(format: Format, encodedAnswer: object) {
+      const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](encodedAnswer), {
+        model: 'm',
+      })
       assert.ok('request' in read, JSON.stringify(read))
       const { contents } = gemini.encodeRequest({ ...read.request, model: 'gemini-3-pro-preview' }).body as {
         contents: { role: string; parts: { text?: string; thoughtSignature?: string }[] }[]
       }
-      const said = contents.find(({ role }) => role === 'model')?.parts ?? []
+      const modelParts = contents.find(({ role }) => role === 'model')?.parts ?? []
       return {
-        text: said.map(({ text = '' }) => text).join(''),
-        signatures: said.flatMap(({ thoughtSignature }) => thoughtSignature ?? []),
+        text: modelParts.map(({ text = '' }) => text).join(''),
+        signatures: modelParts.flatMap(({ thoughtSignature }) => thoughtSignature ?? []),
       }
     }
 
-    function assertSentBack(format: Format, written: object): void {
-      const { text, signatures } = sentBack(format, written)
+    function assertSentBack(format: Format, encodedAnswer: object): void {
+      const { text, signatures } = sentBack(format, encodedAnswer)
       assert.match(text, /It is sunny\.$/)
       assert.deepEqual(signatures, ['c2ln'])
     }
 
     for (const format of FORMATS) {
-      for (const [place, given] of Object.entries(wholes))
+      for (const [place, signedParts] of Object.entries(wholes))
         it(`is restored through a client of ${format.name}, not streamed, ${place}`, () => {
           const answer = gemini.decodeAnswer(
-            { candidates: [{ content: { role: 'model', parts: given }, ...stopped }] },
+            { candidates: [{ content: { role: 'model', parts: signedParts }, ...stopped }] },
             { idsAndClock },
           )
           assert.ok(!('error' in answer))
@@ -1557,14 +1568,14 @@ describe('the output format of Anthropic’s beta', () => {
   })
 
   it('is translated like output_config.format, alone and beside it', () => {
-    const sent = translate(anthropic, openaiChat, ask({ output_config: { format } }))
-    assert.deepEqual(sent.warned, [])
+    const translation = translate(anthropic, openaiChat, ask({ output_config: { format } }))
+    assert.deepEqual(translation.warned, [])
     for (const more of [{ output_format: format }, { output_format: format, output_config: { format } }])
-      assert.deepEqual(translate(anthropic, openaiChat, ask(more)), sent)
+      assert.deepEqual(translate(anthropic, openaiChat, ask(more)), translation)
     const effort = { output_format: format, output_config: { effort: 'low' } }
     assert.deepEqual(
       translate(anthropic, openaiChat, ask(effort)).body.response_format,
-      sent.body.response_format,
+      translation.body.response_format,
     )
   })
 

@@ -52,13 +52,13 @@ describe('usage of chat completions', () => {
   })
 
   it('counts reasoning beside the completion if a vendor reports it separately', () => {
-    const told = {
+    const reportedUsage = {
       prompt_tokens: 12,
       completion_tokens: 1,
       total_tokens: 241,
       completion_tokens_details: { reasoning_tokens: 228 },
     }
-    const usage = read(told, { reasoningOutside: true })
+    const usage = read(reportedUsage, { reasoningOutside: true })
     assert.equal(usage && totalOutput(usage), 229)
   })
 
@@ -187,14 +187,19 @@ describe('usage of messages', () => {
   })
 
   it('ignores a list of iterations whose sum is less than the counts beside it', () => {
-    const told = { input_tokens: 900, output_tokens: 100 }
+    const reportedUsage = { input_tokens: 900, output_tokens: 100 }
     for (const iterations of [
       [],
       [{ type: 'message', input_tokens: 9, output_tokens: 1 }],
       [{ type: 'message', input_tokens: 900, output_tokens: 100 }],
       [{ type: 'message' }, null, 'message'],
     ])
-      assert.deepEqual(read({ ...told, iterations }), { ...EMPTY, input: 900, output: 100, calls: 1 })
+      assert.deepEqual(read({ ...reportedUsage, iterations }), {
+        ...EMPTY,
+        input: 900,
+        output: 100,
+        calls: 1,
+      })
   })
 
   it('counts a model that responded in place of the requested one', () => {
@@ -330,8 +335,8 @@ describe('usage of generateContent', () => {
   })
 
   it('counts the results of the vendor’s tools as input, beside the prompt', () => {
-    const told = { promptTokenCount: 10, toolUsePromptTokenCount: 73, candidatesTokenCount: 30 }
-    const usage = read({ ...told, thoughtsTokenCount: 109, totalTokenCount: 222 })
+    const reportedUsage = { promptTokenCount: 10, toolUsePromptTokenCount: 73, candidatesTokenCount: 30 }
+    const usage = read({ ...reportedUsage, thoughtsTokenCount: 109, totalTokenCount: 222 })
     assert.deepEqual([usage && totalInput(usage), usage && totalOutput(usage)], [83, 139])
   })
 
@@ -361,9 +366,9 @@ describe('usage of generateContent', () => {
 
   it('counts searches as they are billed: once per response, or each with newer models', () => {
     const candidates = [{ groundingMetadata: { webSearchQueries: ['a', 'b'] } }]
-    const told = { promptTokenCount: 1, candidatesTokenCount: 1 }
-    assert.equal(read(told, { candidates, modelVersion: 'gemini-2.5-flash' })?.searches, 1)
-    assert.equal(read(told, { candidates, modelVersion: 'gemini-3-pro-preview' })?.searches, 2)
+    const reportedUsage = { promptTokenCount: 1, candidatesTokenCount: 1 }
+    assert.equal(read(reportedUsage, { candidates, modelVersion: 'gemini-2.5-flash' })?.searches, 1)
+    assert.equal(read(reportedUsage, { candidates, modelVersion: 'gemini-3-pro-preview' })?.searches, 2)
   })
 
   it('does not add up usage that a stream repeats with every event', () => {

@@ -31,8 +31,11 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
     )
     write('conf/40.yaml', 'version: 1\n')
     write('conf/20-aliases.yml', 'version: 1\n')
-    const left = await sluice('apply', '-f', 'conf')
-    assert.match(left.stdout, /^ {2}! alias "a" is no longer in the file\. --prune deletes it\.\nNo changes/)
+    const unprunedRun = await sluice('apply', '-f', 'conf')
+    assert.match(
+      unprunedRun.stdout,
+      /^ {2}! alias "a" is no longer in the file\. --prune deletes it\.\nNo changes/,
+    )
     const pruned = await sluice('apply', '-f', 'conf', '--prune')
     assert.match(pruned.stdout, /^ {2}- alias "a"\n\nApplied: 0 created, 0 changed, 1 deleted\.\n$/)
   })

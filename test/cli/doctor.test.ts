@@ -52,16 +52,16 @@ describe('sluice doctor before the first start', () => {
   })
 
   it('names every invalid setting, and variables that are none', async () => {
-    const found = await examine({
+    const report = await examine({
       SLUICE_DATA: newDirectory(),
       PORT: 'http',
       SLUICE_WORKERS: '0',
       SLUICE_WORKER: '4',
     })
-    assert.deepEqual([found.code, found.ok], [1, false])
-    assert.deepEqual(levels(found, 'settings'), ['failure', 'failure', 'warning'])
+    assert.deepEqual([report.code, report.ok], [1, false])
+    assert.deepEqual(levels(report, 'settings'), ['failure', 'failure', 'warning'])
     assert.match(
-      messages(found, 'settings'),
+      messages(report, 'settings'),
       /^PORT must [\s\S]*^SLUICE_WORKERS must [\s\S]*^SLUICE_WORKER is not/m,
     )
   })
@@ -72,9 +72,9 @@ describe('sluice doctor before the first start', () => {
     writeFileSync(join(dataDir, 'secret'), 'x'.repeat(40), { mode: 0o644 })
     chmodSync(join(dataDir, 'secret'), 0o644)
     chmodSync(dataDir, 0o755)
-    const found = await examine({ SLUICE_DATA: dataDir, PORT: '0' })
-    assert.deepEqual(levels(found, 'files'), ['warning', 'failure'])
-    assert.match(messages(found, 'files'), /chmod 700[\s\S]*secret: run chmod/)
+    const report = await examine({ SLUICE_DATA: dataDir, PORT: '0' })
+    assert.deepEqual(levels(report, 'files'), ['warning', 'failure'])
+    assert.match(messages(report, 'files'), /chmod 700[\s\S]*secret: run chmod/)
     chmodSync(dataDir, 0o700)
     assert.deepEqual(levels(await examine({ SLUICE_DATA: dataDir, PORT: '0' }), 'files'), ['ok'])
   })
@@ -83,15 +83,15 @@ describe('sluice doctor before the first start', () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise(resolve => other.once('listening', resolve))
     const { port } = other.address() as AddressInfo
-    const found = await examine({
+    const report = await examine({
       SLUICE_DATA: newDirectory(),
       PORT: String(port),
       DATABASE_URL: 'postgres://sluice:hidden-password@127.0.0.1:1/sluice',
     })
     other.close()
-    assert.match(messages(found, 'gateway'), /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/)
-    assert.deepEqual(levels(found, 'database'), ['failure'])
-    assert.doesNotMatch(JSON.stringify(found), /hidden-password/)
+    assert.match(messages(report, 'gateway'), /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/)
+    assert.deepEqual(levels(report, 'database'), ['failure'])
+    assert.doesNotMatch(JSON.stringify(report), /hidden-password/)
   })
 
   it('checks who may send forwarding headers', async () => {
@@ -119,28 +119,28 @@ for (const engine of oneEngine('postgres'))
       }
       const { port } = provider.address() as AddressInfo
       const channel = { name: 'one', type: 8, key: 'k', base_url: `http://127.0.0.1:${port}`, models: ['m'] }
-      const made = await server.api('POST', '/api/channel/', { mode: 'single', channel })
-      assert.equal(made.status, 200)
+      const reply = await server.api('POST', '/api/channel/', { mode: 'single', channel })
+      assert.equal(reply.status, 200)
     })
     after(() => provider.close())
 
     it('checks database, schema, clock, master secret and providers', async () => {
-      const found = await examine(env)
-      assert.match(messages(found, 'database'), engine === 'sqlite' ? /^SQLite \d/ : /^PostgreSQL \d/)
-      assert.match(messages(found, 'database'), /schema \d{4}-/)
-      assert.match(messages(found, 'provider'), /^http:\/\/127\.0\.0\.1:\d+ responds \(status 404\)$/)
-      assert.match(messages(found, 'master secret'), /decrypts the database/)
-      assert.match(messages(found, 'gateway'), /^runs on /)
-      assert.ok(found.ok, JSON.stringify(found.findings))
-      assert.equal(found.code, 0)
+      const report = await examine(env)
+      assert.match(messages(report, 'database'), engine === 'sqlite' ? /^SQLite \d/ : /^PostgreSQL \d/)
+      assert.match(messages(report, 'database'), /schema \d{4}-/)
+      assert.match(messages(report, 'provider'), /^http:\/\/127\.0\.0\.1:\d+ responds \(status 404\)$/)
+      assert.match(messages(report, 'master secret'), /decrypts the database/)
+      assert.match(messages(report, 'gateway'), /^runs on /)
+      assert.ok(report.ok, JSON.stringify(report.findings))
+      assert.equal(report.code, 0)
     })
 
     if (engine === 'postgres')
       it('warns if max_locks_per_transaction is below what partitions need', async () => {
         // PostgreSQL has 64 by default, and so has the one of the tests.
-        const found = await examine(env)
-        assert.deepEqual(levels(found, 'database'), ['ok', 'warning'])
-        assert.match(messages(found, 'database'), /max_locks_per_transaction of PostgreSQL is 64; set 256 /)
+        const report = await examine(env)
+        assert.deepEqual(levels(report, 'database'), ['ok', 'warning'])
+        assert.match(messages(report, 'database'), /max_locks_per_transaction of PostgreSQL is 64; set 256 /)
         assert.equal(locksFinding(255)?.level, 'warning')
         assert.equal(locksFinding(256), undefined)
       })
@@ -148,10 +148,10 @@ for (const engine of oneEngine('postgres'))
     it('fails with another master secret, and if a provider does not respond', async () => {
       provider.close()
       provider.closeAllConnections()
-      const found = await examine({ ...env, SLUICE_SECRET: 'another-secret-0123456789-abcdefghij' })
-      assert.equal(found.code, 1)
-      assert.deepEqual(levels(found, 'master secret'), ['failure'])
-      assert.deepEqual(levels(found, 'provider'), ['failure'])
+      const report = await examine({ ...env, SLUICE_SECRET: 'another-secret-0123456789-abcdefghij' })
+      assert.equal(report.code, 1)
+      assert.deepEqual(levels(report, 'master secret'), ['failure'])
+      assert.deepEqual(levels(report, 'provider'), ['failure'])
       assert.ok(existsSync(env.SLUICE_DATA ?? ''))
     })
   })

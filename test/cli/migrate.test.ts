@@ -93,7 +93,7 @@ describe('sluice migrate --to postgres://…', () => {
     })
     const ground = await newGround('sqlite')
     const server = await startServer(ground)
-    const made = await furnish(server, simulator.url)
+    const fixture = await furnish(server, simulator.url)
     await until('the rows', async () =>
       (await server.api('GET', '/api/log/')).body.data.total >= 12 ? true : undefined,
     )
@@ -104,7 +104,7 @@ describe('sluice migrate --to postgres://…', () => {
         return pages.length + places.length >= 12 ? true : undefined
       }),
     )
-    const before = await stateOf(server, made.token.id)
+    const before = await stateOf(server, fixture.token.id)
     const env = settingsOf(ground)
     const args = ['migrate', '--to', database.url]
     const refused = await runHere(args, { env })
@@ -144,13 +144,13 @@ describe('sluice migrate --to postgres://…', () => {
     assert.ok(!existsSync(join(ground.dataDir, 'sluice.db')))
 
     const moved = await startGatewayOn(onTarget)
-    assert.deepEqual(await stateOf(moved, made.token.id), before)
-    const body = { model: made.model, messages: [{ role: 'user', content: 'Hi' }] }
-    const reply = await moved.api('POST', '/v1/chat/completions', body, { token: made.token.key })
+    assert.deepEqual(await stateOf(moved, fixture.token.id), before)
+    const body = { model: fixture.model, messages: [{ role: 'user', content: 'Hi' }] }
+    const reply = await moved.api('POST', '/v1/chat/completions', body, { token: fixture.token.key })
     assert.equal(reply.status, 200, reply.text)
     const { must, newToken } = createFurnisher(moved.api, simulator.url)
-    assert.ok((await newToken()).id > made.lastTokenId, 'ids are not reused')
-    await must(moved.api('POST', '/api/user/manage', { id: made.userId, action: 'add_quota', value: 1 }))
+    assert.ok((await newToken()).id > fixture.lastTokenId, 'ids are not reused')
+    await must(moved.api('POST', '/api/user/manage', { id: fixture.userId, action: 'add_quota', value: 1 }))
     const report = await moved.operations.verify({})
     assert.ok(report.ok, report.lines.join('\n'))
     await moved.close()

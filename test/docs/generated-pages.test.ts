@@ -77,9 +77,9 @@ describe('docs/api.md', () => {
   it('has curl lines that work', async () => {
     const script = ['set -eo pipefail', ...blocksIn(page('api.md'), 'sh')].join('\n')
     assert.ok(script.split('curl ').length > 20)
-    const asked = run('bash', ['-c', script], { cwd: dir, env, maxBuffer: 16 * 1_048_576 })
-    const { stdout } = await asked.catch(({ stdout: told, stderr }) =>
-      assert.fail(`${stderr} ${told.slice(-600)}`),
+    const pendingRun = run('bash', ['-c', script], { cwd: dir, env, maxBuffer: 16 * 1_048_576 })
+    const { stdout } = await pendingRun.catch(({ stdout: output, stderr }) =>
+      assert.fail(`${stderr} ${output.slice(-600)}`),
     )
     assert.match(stdout, /I heard speech\.mp3/)
     assert.ok(readFileSync(join(dir, 'lake.mp4')).length > 0)
@@ -93,8 +93,8 @@ describe('docs/api.md', () => {
   })
 
   it('names every path of the relay', () => {
-    const told = page('api.md')
+    const apiPage = page('api.md')
     for (const path of [...PATHS, '/v1/models', '/v1/videos', '/v1/video/generations', '/api/openapi.json'])
-      assert.ok(told.includes(path), path)
+      assert.ok(apiPage.includes(path), path)
   })
 })

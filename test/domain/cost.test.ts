@@ -88,8 +88,8 @@ describe('the cost of a request', () => {
     const price: Price = { rates: { input: 1_000, output: 7_000 } }
     for (const kind of INPUT_COUNTS) assert.equal(cost(price, used({ [kind]: 5 })), 5, kind)
     for (const kind of OUTPUT_COUNTS) assert.equal(cost(price, used({ [kind]: 5 })), 35, kind)
-    const written: Price = { rates: { input: 1_000, cache_write: 3_000 } }
-    assert.equal(cost(written, used({ cacheWrite1h: 5 })), 15)
+    const cacheWritePrice: Price = { rates: { input: 1_000, cache_write: 3_000 } }
+    assert.equal(cost(cacheWritePrice, used({ cacheWrite1h: 5 })), 15)
   })
 
   it('charges nothing if a rate is set to 0', () => {
@@ -129,8 +129,8 @@ describe('the cost of a request', () => {
     const both = priceAt(price, { service_tier: 'priority', web_search: 'preview' })
     assert.equal(cost(both, used({ input: 1_000_000, searches: 1 })), 2_025_000_000)
     assert.equal(cost(priceAt(price, {}), used({ input: 1_000_000, searches: 1 })), 1_010_000_000)
-    const held = possiblePrices(price, { web_search: 'preview' }).map(each => each.rates.per_search)
-    assert.deepEqual(held, [25_000_000_000])
+    const searchRates = possiblePrices(price, { web_search: 'preview' }).map(each => each.rates.per_search)
+    assert.deepEqual(searchRates, [25_000_000_000])
   })
 
   it('counts characters, images, searches, seconds and calls', () => {
@@ -233,12 +233,12 @@ function reference({ rates, tiers = [] }: Price, usage: Usage): bigint {
   const at = { ...rates, ...reached?.rates }
   const input = at.input ?? 0
   const output = at.output ?? 0
-  const written = at.cache_write ?? input
+  const cacheWriteRate = at.cache_write ?? input
   const terms: [number, number][] = [
     [usage.input, input],
     [usage.cachedInput, at.cached_input ?? input],
-    [usage.cacheWrite, written],
-    [usage.cacheWrite1h, at.cache_write_1h ?? written],
+    [usage.cacheWrite, cacheWriteRate],
+    [usage.cacheWrite1h, at.cache_write_1h ?? cacheWriteRate],
     [usage.audioInput, at.audio_input ?? input],
     [usage.imageInput, at.image_input ?? input],
     [usage.output, output],
@@ -404,7 +404,8 @@ describe('the price of a service tier', () => {
       { when: { service_tier: 'flex', inference_geo: 'us' }, input: 0.55, output: 1.1 },
     ],
   })
-  const usd = (asked: When, input = 100) => cost(priceAt(price, asked), used({ input, output: 100 })) / 1e3
+  const usd = (conditions: When, input = 100) =>
+    cost(priceAt(price, conditions), used({ input, output: 100 })) / 1e3
 
   it('is that of its variant, and the standard one if no variant names it', () => {
     assert.equal(usd({}), 300)
@@ -432,9 +433,10 @@ describe('the price of a service tier', () => {
   })
 
   it('is held if it is requested, and only then', () => {
-    const most = (asked: When | undefined, inputTokens = 100) =>
-      Math.max(...possiblePrices(price, asked).map(each => bound(each, { inputTokens, outputTokens: 100 }))) /
-      1e3
+    const most = (conditions: When | undefined, inputTokens = 100) =>
+      Math.max(
+        ...possiblePrices(price, conditions).map(each => bound(each, { inputTokens, outputTokens: 100 })),
+      ) / 1e3
     assert.equal(most(undefined), 300)
     assert.equal(most({ service_tier: 'scale' }), 300)
     assert.equal(most({ service_tier: 'fast' }), 1800)
@@ -446,8 +448,8 @@ describe('the price of a service tier', () => {
       { requiredKeys: [] },
     )
     fc.assert(
-      fc.property(anyService, fc.nat(300), (asked, input) => {
-        assert.ok(most(asked, input) >= usd(asked, input))
+      fc.property(anyService, fc.nat(300), (conditions, input) => {
+        assert.ok(most(conditions, input) >= usd(conditions, input))
       }),
     )
   })
@@ -462,7 +464,7 @@ describe('the price of an image', () => {
       { when: { size: '256x256' }, image: 0.01 },
     ],
   })
-  const usd = (made: object) => cost(priceAt(price, made), used({ images: 1 })) / 1e9
+  const usd = (conditions: object) => cost(priceAt(price, conditions), used({ images: 1 })) / 1e9
 
   it('is that of the variant that matches best, else the standard one', () => {
     assert.equal(usd({}), 0.04)
@@ -473,9 +475,9 @@ describe('the price of an image', () => {
   })
 
   it('is held at the most expensive option that the request leaves open', () => {
-    const most = (asked: object) =>
+    const most = (conditions: object) =>
       Math.max(
-        ...possiblePrices(price, asked).map(each =>
+        ...possiblePrices(price, conditions).map(each =>
           bound(each, { inputTokens: 0, outputTokens: 0, images: 1 }),
         ),
       ) / 1e9
@@ -487,8 +489,8 @@ describe('the price of an image', () => {
       { requiredKeys: [] },
     )
     fc.assert(
-      fc.property(choice, choice, (asked, told) => {
-        assert.ok(most(asked) >= usd({ ...told, ...asked }))
+      fc.property(choice, choice, (requestedConditions, reportedConditions) => {
+        assert.ok(most(requestedConditions) >= usd({ ...reportedConditions, ...requestedConditions }))
       }),
     )
   })

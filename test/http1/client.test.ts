@@ -616,8 +616,11 @@ describe('a connection', () => {
 
   it('that takes too long to open is a timeout', async () => {
     const client = connectTo({ resolver: { lookup: () => {} } })
-    const { error, sent } = await fetchRaw(client, { origin: 'http://example.test', connectMs: 50 })
-    assert.deepEqual([error?.code, sent], ['CONNECT_TIMEOUT', 0])
+    const { error, sent: sentCount } = await fetchRaw(client, {
+      origin: 'http://example.test',
+      connectMs: 50,
+    })
+    assert.deepEqual([error?.code, sentCount], ['CONNECT_TIMEOUT', 0])
   })
 
   for (const scheme of ['http', 'https'])
@@ -646,8 +649,8 @@ describe('a connection', () => {
     const client = connectTo({
       resolver: { refuse: hostname => (hostname === '127.0.0.1' ? refusal : undefined) },
     })
-    const { error, sent } = await fetchRaw(client, server)
-    assert.deepEqual([error, sent, server.opened()], [refusal, 0, 0])
+    const { error, sent: sentCount } = await fetchRaw(client, server)
+    assert.deepEqual([error, sentCount, server.opened()], [refusal, 0, 0])
   })
 })
 
@@ -716,11 +719,11 @@ describe('a response that is paused', () => {
   it('is not read, so that the server stops sending, and continues where it stopped', async () => {
     const CHUNK = Buffer.alloc(65_536, 'x')
     const TOTAL = 1_000
-    let written = 0
+    let writtenChunks = 0
     const server = await serve(async connection => {
       await connection.request()
       connection.socket.write(`${OK}content-length: ${CHUNK.length * TOTAL}\r\n\r\n`)
-      for (; written < TOTAL; written++)
+      for (; writtenChunks < TOTAL; writtenChunks++)
         if (!connection.socket.write(CHUNK))
           await new Promise(resolve => connection.socket.once('drain', resolve))
     })
@@ -729,15 +732,15 @@ describe('a response that is paused', () => {
       if (size === 0) exchange.pause()
       size += bytes.length
     })
-    await come('the server to be stopped', () => written > 0)
+    await come('the server to be stopped', () => writtenChunks > 0)
     let before = -1
     await until('the server to stop', async () => {
-      const isStill = written === before
-      before = written
+      const isStill = writtenChunks === before
+      before = writtenChunks
       await delay(100)
-      return isStill && written === before ? true : undefined
+      return isStill && writtenChunks === before ? true : undefined
     })
-    assert.ok(written < TOTAL, `${written} of ${TOTAL} chunks were written`)
+    assert.ok(writtenChunks < TOTAL, `${writtenChunks} of ${TOTAL} chunks were written`)
     assert.ok(size <= 262_144)
     exchange.resume()
     assert.equal((await exchange.result).body.length, CHUNK.length * TOTAL)

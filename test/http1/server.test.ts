@@ -63,27 +63,27 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
   },
 
   async 'reads requests that follow before the answer, in their order'(test, http) {
-    const held: (() => void)[] = []
+    const pendingAnswers: (() => void)[] = []
     const { client } = await start(
       test,
-      (request, response) => void held.push(() => echo(request, response)),
+      (request, response) => void pendingAnswers.push(() => echo(request, response)),
       { http },
     )
     const { socket, text } = await client()
     socket.write(post('first'))
-    await until('the first', () => held[0])
+    await until('the first', () => pendingAnswers[0])
     socket.write(post('second'))
     socket.write(post('x'.repeat(40_000)))
-    for (let i = 0; i < 3; i++) (await until('a request', () => held[i]))()
+    for (let i = 0; i < 3; i++) (await until('a request', () => pendingAnswers[i]))()
     await until('the answers', () => (countOf(text(), OK) === 3 ? true : undefined))
     assert.ok(text().indexOf('first') < text().indexOf('second'))
   },
 
   async 'keeps the bytes of connections apart, whatever arrives between them and their reading'(test, http) {
-    const held: (() => void)[] = []
+    const pendingAnswers: (() => void)[] = []
     const { client } = await start(
       test,
-      (request, response) => void held.push(() => echo(request, response)),
+      (request, response) => void pendingAnswers.push(() => echo(request, response)),
       { http },
     )
     const clients = await Promise.all(
@@ -112,7 +112,7 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
       // Everything was read before the next parts are sent.
       for (let turn = 0; turn < 20; turn++) await setImmediate()
     }
-    for (let i = 0; i < 2 * clients.length; i++) (await until('a request', () => held[i]))()
+    for (let i = 0; i < 2 * clients.length; i++) (await until('a request', () => pendingAnswers[i]))()
     for (const { text, expected } of clients) {
       await until('the answers', () => (countOf(text(), OK) === 2 ? true : undefined))
       const answers = [...text().matchAll(/"url":"(.*?)".*?"body":"(.*?)"/g)]
@@ -167,21 +167,21 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
     const { client } = await start(
       test,
       (request, response) => {
-        let taken = ''
+        let receivedText = ''
         const data = (bytes: Buffer) => {
-          if (taken.length > 40_000) {
+          if (receivedText.length > 40_000) {
             // The piece comes again.
             void readRest()
             return false
           }
-          taken += bytes.toString('latin1')
+          receivedText += bytes.toString('latin1')
           return true
         }
         const readRest = async () => {
           await setImmediate()
-          for await (const part of bodyOf(request)) taken += (part as Buffer).toString('latin1')
+          for await (const part of bodyOf(request)) receivedText += (part as Buffer).toString('latin1')
           response.writeHead(200, {})
-          response.end(JSON.stringify({ body: taken }))
+          response.end(JSON.stringify({ body: receivedText }))
         }
         receiveBody(request, { data, end() {}, close() {} })
       },
@@ -262,12 +262,12 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
     const { socket, text, closed } = await client()
     socket.write(post('{}', { headers: 'Connection: close\r\n' }))
     await closed
-    const sent = [
+    const sentChunks = [
       ...sizes.map(size => 'é'.repeat(size)),
       ...['✓', '☕'].map(utf8 => Buffer.from(utf8).toString('latin1')),
     ]
     assert.match(text(), /\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n/)
-    assert.equal(unchunked(text().slice(text().indexOf('\r\n\r\n') + 4)), sent.join(''))
+    assert.equal(unchunked(text().slice(text().indexOf('\r\n\r\n') + 4)), sentChunks.join(''))
   },
 
   async 'sends the head alone if asked to, and no body with 204'(test, http) {
@@ -297,19 +297,19 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
   },
 
   async 'tells a writer that the client does not read, and when it reads again'(test, http) {
-    const written: RelayOutgoing[] = []
+    const responses: RelayOutgoing[] = []
     const { client } = await start(
       test,
       (_request, response) => {
         response.writeHead(200, {})
-        written.push(response)
+        responses.push(response)
       },
       { http },
     )
     const { socket, text } = await client()
     socket.pause()
     socket.write(post('{}'))
-    const response = await until('the response', () => written[0])
+    const response = await until('the response', () => responses[0])
     let drains = 0
     response.on('drain', () => {
       drains += 1

@@ -81,8 +81,8 @@ describeOverServers('TLS of the gateway itself', http => {
     port = Number(new URL(gateway.url).port)
     const simulator = await gateway.simulator()
     const channel = { name: 'simulated', type: 8, key: 'k', base_url: simulator.url, models: ['gpt-4o'] }
-    const made = await call('/api/channel/', { mode: 'single', channel }, ROOT_TOKEN)
-    assert.equal(made.status, 200, made.text)
+    const reply = await call('/api/channel/', { mode: 'single', channel }, ROOT_TOKEN)
+    assert.equal(reply.status, 200, reply.text)
     const { data } = JSON.parse(
       (await call('/api/token/', { name: 't', remain_quota: 500_000 }, ROOT_TOKEN)).text,
     )

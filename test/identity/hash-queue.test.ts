@@ -25,7 +25,7 @@ async function busyQueue() {
   return {
     order,
     refused,
-    add: (...given: Parameters<typeof enter>) => void entered.push(enter(...given)),
+    add: (...args: Parameters<typeof enter>) => void entered.push(enter(...args)),
     async release() {
       gate.resolve()
       await Promise.all([...first, ...entered])

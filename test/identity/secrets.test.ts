@@ -182,9 +182,9 @@ for (const engine of oneEngine('sqlite')) {
       return reply
     }
     /** The same, for a call that must succeed. */
-    const make: typeof ask = async (...asked) => {
-      const reply = await ask(...asked)
-      assert.equal(reply.status, 200, `${asked[0]} ${asked[1]}: ${reply.text}`)
+    const make: typeof ask = async (...args) => {
+      const reply = await ask(...args)
+      assert.equal(reply.status, 200, `${args[0]} ${args[1]}: ${reply.text}`)
       return reply
     }
     /** A generated value is shown by the call that creates it. */
@@ -428,9 +428,9 @@ for (const engine of oneEngine('sqlite')) {
         assert.equal(code, 0, stderr)
         return { stdout: stdout.trim(), stderr }
       }
-      const made = await command('admin', 'access-token', 'visible-user')
-      canaries.commandToken = made.stdout
-      output += made.stderr
+      const tokenOutput = await command('admin', 'access-token', 'visible-user')
+      canaries.commandToken = tokenOutput.stdout
+      output += tokenOutput.stderr
       const reset = await command(
         'admin',
         'reset-password',
@@ -458,22 +458,22 @@ for (const engine of oneEngine('sqlite')) {
 
     it('are in no line of the log, even at the most verbose level', () => {
       assert.ok(output.includes('"path":"/api/channel/"'))
-      const answered = replies.filter(({ asked }) => asked.includes(' /api/'))
+      const answered = replies.filter(({ asked: requestLine }) => requestLine.includes(' /api/'))
       assert.ok(logLines(output).length > answered.length)
       assert.deepEqual(leaksIn(output), [])
     })
 
     it('are in no response except those that show them on purpose', () => {
-      for (const { asked, text, shows } of replies)
-        assert.deepEqual(leaksIn(text, shows), [], `${asked}: ${text}`)
+      for (const { asked: requestLine, text, shows } of replies)
+        assert.deepEqual(leaksIn(text, shows), [], `${requestLine}: ${text}`)
       assert.ok(replies.some(({ text }) => text.includes('visible-channel')))
     })
 
     it('are in no byte of the data directory, while the server runs and after it has ended', () => {
       const afterwards = filesIn(dataDir).map(file => [file, bytesOf(file)] as const)
       for (const [file, bytes] of [...whileRunning, ...afterwards]) {
-        const kept = file === join(dataDir, 'secret') ? [canaries.masterKey] : []
-        assert.deepEqual(leaksIn(bytes, kept), [], file)
+        const allowedSecrets = file === join(dataDir, 'secret') ? [canaries.masterKey] : []
+        assert.deepEqual(leaksIn(bytes, allowedSecrets), [], file)
       }
       const all = [...whileRunning.values()].join('')
       assert.ok(all.includes('visible-token') || engine === 'postgres')
@@ -547,18 +547,18 @@ describe('a line of the log', () => {
 
   it('loses texts that look like a credential, and keeps the rest', () => {
     for (const line of LINES) {
-      const written = scrub(`{"msg":${JSON.stringify(`before ${line} after`)}}\n`)
-      assert.ok(!written.includes(secret), written)
-      assert.match(written, /^\{"msg":"before .*\[redacted\].* after"\}\n$/)
-      JSON.parse(written)
+      const scrubbedLine = scrub(`{"msg":${JSON.stringify(`before ${line} after`)}}\n`)
+      assert.ok(!scrubbedLine.includes(secret), scrubbedLine)
+      assert.match(scrubbedLine, /^\{"msg":"before .*\[redacted\].* after"\}\n$/)
+      JSON.parse(scrubbedLine)
     }
     const harmless = '{"msg":"task sk-1 of risk-averse people; key=value; see postgres://host/db"}\n'
     assert.equal(scrub(harmless), harmless)
   })
 
   it('is truncated when it is very long, and texts that look like a credential are still removed', () => {
-    const written = scrub(`{"msg":"sk-${secret}${' x'.repeat(1_000_000)}"}\n`)
-    assert.ok(written.length < 20_000)
-    assert.ok(!written.includes(secret))
+    const scrubbedLine = scrub(`{"msg":"sk-${secret}${' x'.repeat(1_000_000)}"}\n`)
+    assert.ok(scrubbedLine.length < 20_000)
+    assert.ok(!scrubbedLine.includes(secret))
   })
 })

@@ -67,8 +67,8 @@ describe('prices of lists (docs/moving/prices.md)', () => {
     server = await startServer(ground)
     const models = ['gpt-5', 'twin', 'openrouter/auto', 'sonar', 'local-model']
     const channel = { name: 'c', type: 8, key: 'k', base_url: 'https://example.com', models }
-    const made = await server.api('POST', '/api/channel/', { mode: 'single', channel })
-    assert.equal(made.status, 200, made.text)
+    const reply = await server.api('POST', '/api/channel/', { mode: 'single', channel })
+    assert.equal(reply.status, 200, reply.text)
   })
   after(async () => {
     list.close()

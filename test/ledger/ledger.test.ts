@@ -456,7 +456,7 @@ for (const engine of ENGINES) {
       }
     }
 
-    for (const [name, quota, asked, cost, paid] of [
+    for (const [name, quota, extension, cost, paid] of [
       [
         'is settled for more than it holds is charged its cost, and nothing for the extension',
         23,
@@ -475,7 +475,7 @@ for (const engine of ENGINES) {
         const user = { kind: 'user', ownerId: payer.userId } as const
         const hold = await ledger.hold(requestOf(payer, 1))
         holdBack()
-        const extending = hold.extend(asked * UNIT)
+        const extending = hold.extend(extension * UNIT)
         const settling = settle(hold, cost)
         answer()
         assert.equal(await settling, paid * UNIT)
@@ -485,8 +485,8 @@ for (const engine of ENGINES) {
         assert.equal(await hold.extend(5 * UNIT), true)
         assert.equal(ledger.heldOf(user), 0)
         await ledger.close()
-        const { user: left, userUsed } = await quotasOf(payer)
-        assert.deepEqual([left, userUsed], [quota - paid, paid])
+        const { user: remainingQuota, userUsed } = await quotasOf(payer)
+        assert.deepEqual([remainingQuota, userUsed], [quota - paid, paid])
         const { leases } = await gateway.db
           .selectFrom('leases')
           .select(row => row.fn.sum<number>('amount').as('leases'))

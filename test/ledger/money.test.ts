@@ -131,14 +131,14 @@ describe('a decimal parsed as an integer', () => {
   })
 
   it('agrees with arithmetic on big integers in every notation', () => {
-    const written = fc.record({
+    const anyDecimal = fc.record({
       integer: fc.stringMatching(/^\d{1,18}$/),
       fraction: fc.stringMatching(/^\d{0,18}$/),
       exponent: fc.integer({ min: -25, max: 25 }),
       digits: fc.nat(12),
     })
     fc.assert(
-      fc.property(written, ({ integer, fraction, exponent, digits }) => {
+      fc.property(anyDecimal, ({ integer, fraction, exponent, digits }) => {
         const text = `${integer}${fraction && `.${fraction}`}e${exponent}`
         assert.equal(scaled(text, digits), byBigInt(), text)
 
@@ -399,14 +399,14 @@ describe('the ratios of a price', () => {
   })
 
   it('are 1 for token types without their own price, which cost as much as input', () => {
-    const told = ratios(read({ input: 3, output: 15 }))
+    const priceRatios = ratios(read({ input: 3, output: 15 }))
     assert.deepEqual(
       [
-        told.cache_ratio,
-        told.create_cache_ratio,
-        told.audio_ratio,
-        told.image_ratio,
-        told.audio_completion_ratio,
+        priceRatios.cache_ratio,
+        priceRatios.create_cache_ratio,
+        priceRatios.audio_ratio,
+        priceRatios.image_ratio,
+        priceRatios.audio_completion_ratio,
       ],
       [1, 1, 1, 1, 5],
     )

@@ -181,9 +181,9 @@ for (const engine of oneEngine('sqlite')) {
         assert.notEqual(again, body.data)
         assertUnauthorized(await self(`Bearer ${body.data}`))
         assert.equal((await self(`Bearer ${again}`)).status, 200)
-        const named = (await list(user)).filter((item: { name: string }) => item.name === 'default')
-        assert.equal(named.length, 1)
-        assert.equal(named[0].expired_time, -1)
+        const defaultTokens = (await list(user)).filter((item: { name: string }) => item.name === 'default')
+        assert.equal(defaultTokens.length, 1)
+        assert.equal(defaultTokens[0].expired_time, -1)
       })
 
       it('does not change the others, including the one that authenticates the call', async () => {

@@ -126,9 +126,9 @@ for (const engine of oneEngine('sqlite')) {
       const target = await call('POST', '/api/alert/target/', { name: 'Ops', type: 'webhook', url })
       assert.match(target.secret, /^whsec_[\w-]{32}$/)
       assert.equal(target.url, `${receiver.url}/…`)
-      const shown = await call('GET', `/api/alert/target/${target.id}`)
-      assert.match(shown.secret, /^whsec.*…/)
-      assert.ok(shown.secret.length < 20)
+      const maskedTarget = await call('GET', `/api/alert/target/${target.id}`)
+      assert.match(maskedTarget.secret, /^whsec.*…/)
+      assert.ok(maskedTarget.secret.length < 20)
       const stored = await everything()
       for (const secret of [target.secret, 'path-of-the-hook', 'key-of-the-hook'])
         assert.equal(stored.includes(secret), false, secret)
@@ -142,7 +142,7 @@ for (const engine of oneEngine('sqlite')) {
       assert.equal(message.body.test, true)
 
       // A client sends the object back as it received it: the secrets stay.
-      await call('PUT', '/api/alert/target/', { ...shown, group_seconds: 5 })
+      await call('PUT', '/api/alert/target/', { ...maskedTarget, group_seconds: 5 })
       await gateway.operations.rotateSecret()
       await call('POST', `/api/alert/target/${target.id}/test`)
       assert.ok(receiver.received[1] && isSigned(receiver.received[1], target.secret))
@@ -243,8 +243,8 @@ for (const engine of oneEngine('sqlite')) {
         smtp_url: `smtp://alerts:p%40ss%20word%3A1@127.0.0.1:${mail.port}`,
         smtp_from: 'Sluice <alerts@example.com>',
       })
-      const shown = `smtp://alerts:…@127.0.0.1:${mail.port}`
-      assert.equal(await setting('smtp_url'), shown)
+      const maskedUrl = `smtp://alerts:…@127.0.0.1:${mail.port}`
+      assert.equal(await setting('smtp_url'), maskedUrl)
       await gateway.operations.rotateSecret()
       assert.deepEqual((await test()).error, '')
       const [received] = mail.received
@@ -254,7 +254,7 @@ for (const engine of oneEngine('sqlite')) {
       assert.match(received?.text ?? '', /From: Sluice <alerts@example.com>/)
       assert.match(received?.text ?? '', /Subject: \[Sluice .*Test message/)
       // The masked value, sent back, keeps the password.
-      await call('PUT', '/api/setting/', { smtp_url: shown, attempts: 4 })
+      await call('PUT', '/api/setting/', { smtp_url: maskedUrl, attempts: 4 })
       assert.equal((await test()).ok, true)
       await call('PUT', '/api/setting/', { smtp_url: `smtp://alerts:wrong-password@127.0.0.1:${mail.port}` })
       const failed = await test()

@@ -56,9 +56,9 @@ for (const engine of ENGINES) {
 
     it('have unique, case-sensitive names', async () => {
       await make({ name: 'named', target: 'x' })
-      const taken = await create({ name: ' named ', target: 'y' })
-      assert.equal(taken.status, 409)
-      assert.equal(taken.body.code, 'conflict')
+      const conflict = await create({ name: ' named ', target: 'y' })
+      assert.equal(conflict.status, 409)
+      assert.equal(conflict.body.code, 'conflict')
       const other = await make({ name: 'Named', target: 'x' })
       assert.equal((await api('PUT', '/api/alias/', { id: other.id, name: 'named' })).status, 409)
       assert.equal((await get(other.id)).name, 'Named')
@@ -118,10 +118,10 @@ for (const engine of ENGINES) {
 
     it('cannot form a cycle by two concurrent changes', async () => {
       for (const round of [1, 2, 3, 4]) {
-        const [left, right] = [`left-${round}`, `right-${round}`]
+        const [leftName, right] = [`left-${round}`, `right-${round}`]
         const replies = await Promise.all([
-          create({ name: left, target: right }),
-          create({ name: right, target: left }),
+          create({ name: leftName, target: right }),
+          create({ name: right, target: leftName }),
         ])
         assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409])
       }
@@ -154,8 +154,8 @@ for (const engine of ENGINES) {
     it('allow any channel with null or an empty list', async () => {
       const channel = await makeChannel()
       const alias = await make({ name: 'open', target: 'm', channel_ids: [channel] })
-      const kept = await api('PUT', '/api/alias/', { id: alias.id, status: 1 })
-      assert.deepEqual(kept.body.data.channel_ids, [channel])
+      const reply = await api('PUT', '/api/alias/', { id: alias.id, status: 1 })
+      assert.deepEqual(reply.body.data.channel_ids, [channel])
       const opened = await api('PUT', '/api/alias/', { id: alias.id, channel_ids: null })
       assert.equal(opened.body.data.channel_ids, null)
       assert.deepEqual((await make({ name: 'open-too', target: 'm', channel_ids: [] })).channel_ids, [])

@@ -422,14 +422,14 @@ function cellsOf(route: Route, rule: Rule): Cell[] {
     expected: guardOf(route, caller),
   }))
   if (typeof rule !== 'object') return plain
-  const named = Object.entries(rule.owners).flatMap(([owner, verdicts]) =>
+  const ownerCells = Object.entries(rule.owners).flatMap(([owner, verdicts]) =>
     CALLERS.map(caller => {
       const guard = guardOf(route, caller)
       const expected = guard === 'passes' && isMember(caller) ? verdicts[caller] : guard
       return { name: `${caller}, ${owner}`, caller, owner, expected }
     }),
   )
-  return [...plain, ...named]
+  return [...plain, ...ownerCells]
 }
 
 /** Whether a body or query names one of the gateway's objects by its id, or several by theirs. */
@@ -583,14 +583,14 @@ for (const engine of oneEngine('sqlite')) {
       const changed = await gateway.api('PUT', '/api/user/self', { ...greedy, display_name: 'me' }, { token })
       assert.equal(changed.status, 200)
       assert.deepEqual(await self(), { ...before, display_name: 'me' })
-      const made = await gateway.api(
+      const tokenReply = await gateway.api(
         'POST',
         '/api/token/',
         { ...greedy, name: 'mine', used_quota: -5 },
         { token },
       )
-      assert.equal(made.body.data.user_id, before.id)
-      assert.equal(made.body.data.used_quota, 0)
+      assert.equal(tokenReply.body.data.user_id, before.id)
+      assert.equal(tokenReply.body.data.used_quota, 0)
     })
 
     it('assigns only roles below the caller’s own, on every route', async () => {

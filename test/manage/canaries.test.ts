@@ -13,7 +13,7 @@ for (const engine of oneEngine('sqlite')) {
   describe(`a canary on ${engine} (docs/reference/canary.md: Kinds)`, () => {
     const relay = suiteRelay(engine)
     const must: typeof relay.must = reply => relay.must(reply)
-    const api: typeof relay.api = (...asked) => relay.api(...asked)
+    const api: typeof relay.api = (...args) => relay.api(...args)
     const start = (body: object) => must(api('POST', '/api/canary/', body))
     const show = (id: number) => must(api('GET', `/api/canary/${id}`))
     const drop = (id: number) => must(api('POST', `/api/canary/${id}/drop`, {}))
@@ -28,7 +28,7 @@ for (const engine of oneEngine('sqlite')) {
     type Row = Awaited<ReturnType<typeof relay.rowsOf>>[number]
     const sideIn = (row: Row, id: number) =>
       row.other.canary?.find((mark: { id: number }) => mark.id === id)?.side
-    const mappedTo = (model: string, sent: string) => ({ model_mapping: { [model]: sent } })
+    const mappedTo = (model: string, sentModel: string) => ({ model_mapping: { [model]: sentModel } })
 
     it('of a channel serves exactly the requests of its share, and counts both sides', async () => {
       const { model, channels } = await relay.serve('sim-ok')
@@ -78,16 +78,16 @@ for (const engine of oneEngine('sqlite')) {
 
     it('concerns only its tokens, and a change of the share begins a new round', async () => {
       const { model, channels } = await relay.serve('sim-ok')
-      const [named, other] = [await relay.newToken(), await relay.newToken()]
+      const [canaryToken, other] = [await relay.newToken(), await relay.newToken()]
       const { id } = await start({
         kind: 'channel',
         channel_id: channels[0],
         changes: { weight: 7 },
-        token_ids: [named.id],
+        token_ids: [canaryToken.id],
       })
-      await ask(named.key, model)
+      await ask(canaryToken.key, model)
       await ask(other.key, model)
-      assert.equal(sideIn(await relay.rowOf(named.id), id), 'canary')
+      assert.equal(sideIn(await relay.rowOf(canaryToken.id), id), 'canary')
       assert.equal(sideIn(await relay.rowOf(other.id), id), undefined)
       const changed = await must(
         api('PUT', '/api/canary/', { id, token_ids: null, share: 0.1, split_by: 'token' }),
@@ -290,19 +290,19 @@ for (const engine of oneEngine('sqlite')) {
 
     it('is explained with the route of a request', async () => {
       const { model, channels } = await relay.serve('sim-ok')
-      const named = await relay.newToken()
+      const canaryToken = await relay.newToken()
       const { id } = await start({
         kind: 'channel',
         channel_id: channels[0],
         changes: mappedTo(model, 'sim-tried'),
-        token_ids: [named.id],
+        token_ids: [canaryToken.id],
       })
       const explain = async (fields: object = {}) => {
         const { canaries, steps } = await must(api('POST', '/api/route/explain', { model, ...fields }))
         return [canaries[0]?.side, steps[0].sent_model, canaries[0]?.reason]
       }
       assert.deepEqual(await explain(), [null, 'sim-ok', 'Only requests of some tokens take part.'])
-      assert.deepEqual((await explain({ token_id: named.id })).slice(0, 2), ['canary', 'sim-tried'])
+      assert.deepEqual((await explain({ token_id: canaryToken.id })).slice(0, 2), ['canary', 'sim-tried'])
       assert.deepEqual((await explain({ canary_id: id })).slice(0, 2), ['canary', 'sim-tried'])
       await drop(id)
       assert.deepEqual(await explain(), [undefined, 'sim-ok', undefined])

@@ -11,7 +11,7 @@ for (const engine of oneEngine('sqlite')) {
 
     const create = (fields: object) =>
       gateway.api('POST', '/api/channel/', { name: 'c', type: 1, key: 'field-key', models: 'm', ...fields })
-    const made = async (fields: object) => {
+    const createChannel = async (fields: object) => {
       const { status, body, text } = await create(fields)
       assert.equal(status, 200, text)
       return body.data
@@ -34,15 +34,15 @@ for (const engine of oneEngine('sqlite')) {
       const texts = Object.fromEntries(
         Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
       )
-      for (const given of [values, texts]) {
-        const channel = await made(given)
+      for (const fields of [values, texts]) {
+        const channel = await createChannel(fields)
         for (const [name, value] of Object.entries(values)) assert.deepEqual(channel[name], value, name)
         const cleared = Object.fromEntries(Object.keys(values).map(name => [name, '']))
         const { body } = await gateway.api('PUT', '/api/channel/', { id: channel.id, ...cleared })
         for (const name of Object.keys(values)) assert.deepEqual(body.data[name], {}, name)
-        const kept = Object.fromEntries(Object.keys(values).map(name => [name, null]))
+        const nulls = Object.fromEntries(Object.keys(values).map(name => [name, null]))
         await gateway.api('PUT', '/api/channel/', { id: channel.id, ...values })
-        const after = (await gateway.api('PUT', '/api/channel/', { id: channel.id, ...kept })).body.data
+        const after = (await gateway.api('PUT', '/api/channel/', { id: channel.id, ...nulls })).body.data
         for (const [name, value] of Object.entries(values)) assert.deepEqual(after[name], value, name)
       }
     })
@@ -63,11 +63,11 @@ for (const engine of oneEngine('sqlite')) {
       await refused({ param_override: nested(33) }, 'param_override')
       await refused({ param_override: JSON.stringify(nested(33)) }, 'param_override')
       await refused({ param_override: '['.repeat(100_000) }, 'param_override')
-      await made({ param_override: nested(30) })
+      await createChannel({ param_override: nested(30) })
     })
 
     it('accepts models as names, each once, and refuses invalid names', async () => {
-      assert.deepEqual((await made({ models: [' a ', 'b', 'a', 'A'] })).models, ['a', 'b', 'A'])
+      assert.deepEqual((await createChannel({ models: [' a ', 'b', 'a', 'A'] })).models, ['a', 'b', 'A'])
       await refused({ models: ['x'.repeat(256)] }, 'models.0')
       await refused({ models: [1] }, 'models')
       await refused({ models: { a: 1 } }, 'models')
@@ -75,11 +75,14 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('maps names to names without a cycle; a name may map to itself', async () => {
-      assert.deepEqual((await made({ model_mapping: { ' a ': ' b ', b: 'c', d: 'd' } })).model_mapping, {
-        a: 'b',
-        b: 'c',
-        d: 'd',
-      })
+      assert.deepEqual(
+        (await createChannel({ model_mapping: { ' a ': ' b ', b: 'c', d: 'd' } })).model_mapping,
+        {
+          a: 'b',
+          b: 'c',
+          d: 'd',
+        },
+      )
       await refused({ model_mapping: { a: 1 } }, 'model_mapping.a')
       await refused({ model_mapping: { a: '' } }, 'model_mapping.a')
       await refused({ model_mapping: { '': 'a' } }, 'model_mapping.')
@@ -119,7 +122,7 @@ for (const engine of oneEngine('sqlite')) {
 
     it('checks timeouts, of which only the total may be 0 for none', async () => {
       const timeouts = { connect_ms: 100, first_byte_ms: 3_600_000, idle_ms: 1, total_ms: 0 }
-      assert.deepEqual((await made({ setting: { timeouts } })).setting.timeouts, timeouts)
+      assert.deepEqual((await createChannel({ setting: { timeouts } })).setting.timeouts, timeouts)
       for (const [name, value] of [
         ['connect_ms', 0],
         ['connect_ms', 600_001],
@@ -133,7 +136,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('accepts limits, keeps those an update does not name, and removes one with null', async () => {
-      const channel = await made({ limits: { rpm: 60, concurrency: 4 } })
+      const channel = await createChannel({ limits: { rpm: 60, concurrency: 4 } })
       assert.deepEqual(channel.limits, { rpm: 60, tpm: null, concurrency: 4 })
       const { body } = await gateway.api('PUT', '/api/channel/', {
         id: channel.id,
@@ -145,7 +148,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('accepts priorities and weights as integers, weights not below zero', async () => {
-      const channel = await made({ priority: -5, weight: 0 })
+      const channel = await createChannel({ priority: -5, weight: 0 })
       assert.equal(channel.priority, -5)
       await refused({ weight: -1 }, 'weight')
       await refused({ priority: 1.5 }, 'priority')
@@ -153,15 +156,15 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('accepts auto_ban as number or boolean and returns a number', async () => {
-      assert.equal((await made({ auto_ban: true })).auto_ban, 1)
-      assert.equal((await made({ auto_ban: 0 })).auto_ban, 0)
-      assert.equal((await made({ auto_ban: null })).auto_ban, 1)
+      assert.equal((await createChannel({ auto_ban: true })).auto_ban, 1)
+      assert.equal((await createChannel({ auto_ban: 0 })).auto_ban, 0)
+      assert.equal((await createChannel({ auto_ban: null })).auto_ban, 1)
       await refused({ auto_ban: 2 }, 'auto_ban')
     })
 
     it('removes a channel from its tag with null or an empty text', async () => {
       for (const none of [null, '']) {
-        const channel = await made({ tag: ' tied ' })
+        const channel = await createChannel({ tag: ' tied ' })
         assert.equal(channel.tag, 'tied')
         const { body } = await gateway.api('PUT', '/api/channel/', { id: channel.id, tag: none })
         assert.equal(body.data.tag, null)
@@ -169,7 +172,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('keeps texts within bounds and free of control characters', async () => {
-      const channel = await made({ remark: 'two\nlines', other: 'v1', test_model: 'm' })
+      const channel = await createChannel({ remark: 'two\nlines', other: 'v1', test_model: 'm' })
       assert.equal(channel.remark, 'two\nlines')
       assert.equal(channel.other, 'v1')
       assert.equal(channel.test_model, 'm')
@@ -177,7 +180,7 @@ for (const engine of oneEngine('sqlite')) {
       await refused({ name: 'bell\u0007' }, 'name')
       await refused({ tag: 'x'.repeat(101) }, 'tag')
       await refused({ group: 'x'.repeat(1_001) }, 'group')
-      assert.equal((await made({ group: '' })).group, 'default')
+      assert.equal((await createChannel({ group: '' })).group, 'default')
     })
 
     it('refuses addresses that no channel may use', async () => {
@@ -196,11 +199,11 @@ for (const engine of oneEngine('sqlite')) {
       ])
         await refused({ base_url }, 'base_url')
       assert.equal(
-        (await made({ base_url: ' http://127.0.0.1:8000/v1 ' })).base_url,
+        (await createChannel({ base_url: ' http://127.0.0.1:8000/v1 ' })).base_url,
         'http://127.0.0.1:8000/v1',
       )
       assert.equal(
-        (await made({ base_url: 'https://host.example/chat#' })).base_url,
+        (await createChannel({ base_url: 'https://host.example/chat#' })).base_url,
         'https://host.example/chat#',
       )
     })
@@ -209,7 +212,7 @@ for (const engine of oneEngine('sqlite')) {
       await refused({ type: 8 }, 'base_url')
       await refused({ type: 39 }, 'setting.account_id')
       await refused({ type: 39, setting: { account_id: 7 } }, 'setting.account_id')
-      const channel = await made({ type: 39, setting: { account_id: 'a'.repeat(32) } })
+      const channel = await createChannel({ type: 39, setting: { account_id: 'a'.repeat(32) } })
       const reply = await gateway.api('PUT', '/api/channel/', { id: channel.id, setting: {} })
       assert.equal(reply.status, 400)
       assert.equal(reply.body.errors[0].path, 'setting.account_id')
@@ -218,26 +221,30 @@ for (const engine of oneEngine('sqlite')) {
         channel: { name: 'c', type: 8, key: 'k', models: 'm' },
       })
       assert.equal(wrapped.body.errors[0].path, 'channel.base_url')
-      const custom = await made({ type: 8, base_url: 'https://host.example' })
+      const custom = await createChannel({ type: 8, base_url: 'https://host.example' })
       const emptied = await gateway.api('PUT', '/api/channel/', { id: custom.id, base_url: '' })
       assert.equal(emptied.status, 400)
       assert.equal((await gateway.api('PUT', '/api/channel/', { id: custom.id, status: 2 })).status, 200)
     })
 
     it('reads `other` of existing clients as the field it stands for', async () => {
-      const account = await made({ type: 39, other: 'b'.repeat(32) })
+      const account = await createChannel({ type: 39, other: 'b'.repeat(32) })
       assert.equal(account.setting.account_id, 'b'.repeat(32))
-      const region = await made({ type: 41, key: '{"project_id":"p"}', other: '{"default":"us-central1"}' })
+      const region = await createChannel({
+        type: 41,
+        key: '{"project_id":"p"}',
+        other: '{"default":"us-central1"}',
+      })
       assert.equal(region.setting.region, 'us-central1')
       assert.equal(region.other, '{"default":"us-central1"}')
-      const named = await made({
+      const explicitRegion = await createChannel({
         type: 41,
         key: '{"project_id":"p"}',
         setting: { region: 'eu' },
         other: 'us',
       })
-      assert.equal(named.setting.region, 'eu')
-      const turned = await made({ other: 'anything' })
+      assert.equal(explicitRegion.setting.region, 'eu')
+      const turned = await createChannel({ other: 'anything' })
       assert.deepEqual(turned.setting, {})
       const { body } = await gateway.api('PUT', '/api/channel/', { id: turned.id, type: 39 })
       assert.equal(body.data.setting.account_id, 'anything')
@@ -258,18 +265,21 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('can still be changed if their address was saved before', async () => {
-      const made = await gateway.api('POST', '/api/channel/', {
+      const reply = await gateway.api('POST', '/api/channel/', {
         ...channel,
         base_url: 'https://host.example',
       })
-      const { id } = made.body.data
+      const { id } = reply.body.data
       await gateway.db
         .updateTable('channels')
         .set({ base_url: 'http://10.0.0.8' })
         .where('id', '=', id)
         .execute()
-      const told = (await gateway.api('GET', `/api/channel/${id}`)).body.data
-      const { status, body } = await gateway.api('PUT', '/api/channel/', { ...told, name: 'renamed' })
+      const storedChannel = (await gateway.api('GET', `/api/channel/${id}`)).body.data
+      const { status, body } = await gateway.api('PUT', '/api/channel/', {
+        ...storedChannel,
+        name: 'renamed',
+      })
       assert.equal(status, 200)
       assert.equal(body.data.name, 'renamed')
     })

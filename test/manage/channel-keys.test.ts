@@ -13,10 +13,10 @@ for (const engine of oneEngine('postgres')) {
       api = gateway.api
     })
 
-    let made = 0
+    let channelCount = 0
     const make = async (count: number) => {
-      made += 1
-      const key = Array.from({ length: count }, (_, index) => `key-${made}-${index}`).join('\n')
+      channelCount += 1
+      const key = Array.from({ length: count }, (_, index) => `key-${channelCount}-${index}`).join('\n')
       const mode = count === 1 ? 'single' : 'multi_to_single'
       const { body } = await api('POST', '/api/channel/', {
         mode,
@@ -65,9 +65,9 @@ for (const engine of oneEngine('postgres')) {
       const { id, keys } = await make(3)
       await disableByGateway(id, [2])
       const remove = (index: number) => api('DELETE', `/api/channel/${id}/keys/${index}`)
-      const { keys: left } = (await remove(0)).body.data
+      const { keys: remainingKeys } = (await remove(0)).body.data
       assert.deepEqual(
-        left.map((key: { index: number; status: number }) => [key.index, key.status]),
+        remainingKeys.map((key: { index: number; status: number }) => [key.index, key.status]),
         [
           [0, 1],
           [1, 3],

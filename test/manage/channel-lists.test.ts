@@ -188,7 +188,7 @@ for (const engine of ENGINES) {
 
     it('are searched by a part that many models share', async () => {
       const models = Array.from({ length: 250 }, (_, index) => `numerous-${index}`)
-      const made = await gateway.api('POST', '/api/channel/', {
+      const reply = await gateway.api('POST', '/api/channel/', {
         name: 'wide',
         type: 1,
         key: 'wide-key',
@@ -196,7 +196,7 @@ for (const engine of ENGINES) {
       })
       assert.deepEqual(await search('model=NUMEROUS'), ['wide'])
       assert.deepEqual(await search('model=numerous-249'), ['wide'])
-      await gateway.api('DELETE', `/api/channel/${made.body.data.id}`)
+      await gateway.api('DELETE', `/api/channel/${reply.body.data.id}`)
       assert.deepEqual(await search('model=numerous'), [])
     })
 
@@ -207,7 +207,7 @@ for (const engine of ENGINES) {
 
     it('show a hundred channels of a large tag with the total count', async () => {
       const key = Array.from({ length: 130 }, (_, index) => `tag-key-${index}`).join(',')
-      const made = await gateway.api('POST', '/api/channel/', {
+      const reply = await gateway.api('POST', '/api/channel/', {
         mode: 'batch',
         channel: { name: 'many', type: 1, key, models: 'm', tag: 'zone' },
       })
@@ -217,7 +217,7 @@ for (const engine of ENGINES) {
       assert.equal(zone?.channels.length, 100)
       assert.equal((await ask('tag=zone&p=2&page_size=100')).items.length, 30)
       await gateway.api('POST', '/api/channel/batch', {
-        ids: made.body.data.map((channel: Told) => channel.id),
+        ids: reply.body.data.map((channel: Told) => channel.id),
       })
     })
   })

@@ -9,10 +9,10 @@ import { type Gateway, oneEngine, suiteGateway } from '../support/gateway.ts'
 
 /** A provider that returns the credential it received, or refuses and repeats the key in its error. */
 async function startProvider() {
-  const asked: { url: string; headers: IncomingMessage['headers'] }[] = []
+  const receivedRequests: { url: string; headers: IncomingMessage['headers'] }[] = []
   const server: Server = createServer((request, response) => {
     const { url = '', headers } = request
-    asked.push({ url, headers })
+    receivedRequests.push({ url, headers })
     const key = `${headers.authorization ?? ''}${headers['x-api-key'] ?? ''}`.replace('Bearer ', '')
     const isRefused = key.startsWith('bad')
     response.writeHead(isRefused ? 401 : 200, { 'content-type': 'application/json' })
@@ -28,7 +28,7 @@ async function startProvider() {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
+    asked: receivedRequests,
     close: () => new Promise(resolve => server.close(resolve)),
   }
 }

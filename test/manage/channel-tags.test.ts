@@ -70,8 +70,8 @@ for (const engine of oneEngine('postgres')) {
         assert.equal(channel.group, 'default,vip')
         assert.deepEqual(channel.param_override, { top_p: 1 })
         assert.deepEqual(channel.header_override, { 'x-a': 'b' })
-        const { body: found } = await api('GET', '/api/channel/search?model=model-2')
-        assert.equal(found.data.total, 2)
+        const { body: searchBody } = await api('GET', '/api/channel/search?model=model-2')
+        assert.equal(searchBody.data.total, 2)
       }
     })
 
@@ -84,8 +84,11 @@ for (const engine of oneEngine('postgres')) {
         priority: null,
         new_tag: null,
       })
-      const kept = await get(id)
-      assert.deepEqual([kept.models, kept.priority, kept.tag, kept.group], [['m'], 4, 'forms', 'default'])
+      const channel = await get(id)
+      assert.deepEqual(
+        [channel.models, channel.priority, channel.tag, channel.group],
+        [['m'], 4, 'forms', 'default'],
+      )
       await api('PUT', '/api/channel/tag', { tag: 'forms', new_tag: '' })
       assert.equal((await get(id)).tag, null)
     })

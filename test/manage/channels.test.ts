@@ -88,7 +88,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('are created from the joined strings of existing clients as from arrays and objects', async () => {
-      const joined = await make({
+      const strings = await make({
         models: ' model-a, model-b ,,model-a\n',
         group: 'default,vip',
         model_mapping: '{"model-a":"upstream-a"}',
@@ -102,7 +102,7 @@ for (const engine of oneEngine('sqlite')) {
         auto_ban: 0,
         tag: null,
       })
-      for (const channel of [joined, arrays]) {
+      for (const channel of [strings, arrays]) {
         assert.deepEqual(channel.models, ['model-a', 'model-b'])
         assert.deepEqual(channel.model_mapping, { 'model-a': 'upstream-a' })
         assert.equal(channel.group, 'default,vip')
@@ -154,15 +154,15 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('are created per key in mode batch, with numbered names and trimmed, unique keys', async () => {
-      const made = await make(
+      const channels = await make(
         { name: 'batch', key: ' batch-key-1, batch-key-2\n\nbatch-key-1\r\nbatch-key-3,', tag: 'together' },
         'batch',
       )
       assert.deepEqual(
-        made.map((channel: { name: string }) => channel.name),
+        channels.map((channel: { name: string }) => channel.name),
         ['batch', 'batch 2', 'batch 3'],
       )
-      for (const [index, channel] of made.entries()) {
+      for (const [index, channel] of channels.entries()) {
         assert.equal(channel.tag, 'together')
         assert.equal(channel.channel_info.is_multi_key, false)
         assert.equal(await revealed(channel.id), `batch-key-${index + 1}`)
@@ -234,13 +234,16 @@ for (const engine of oneEngine('sqlite')) {
 
     it('are created for a batch of many keys in one call', async () => {
       const keys = Array.from({ length: 300 }, (_, index) => `batch-of-300-${index}`)
-      const made = await make({ name: 'large', key: keys.join('\n'), models: ['m1', 'm2', 'm3'] }, 'batch')
-      assert.equal(made.length, 300)
-      assert.equal(made.at(-1).name, 'large 300')
-      assert.equal(await revealed(made.at(-1).id), 'batch-of-300-299')
-      assert.deepEqual(await modelRows(made[150].id), ['m1', 'm2', 'm3'])
+      const channels = await make(
+        { name: 'large', key: keys.join('\n'), models: ['m1', 'm2', 'm3'] },
+        'batch',
+      )
+      assert.equal(channels.length, 300)
+      assert.equal(channels.at(-1).name, 'large 300')
+      assert.equal(await revealed(channels.at(-1).id), 'batch-of-300-299')
+      assert.deepEqual(await modelRows(channels[150].id), ['m1', 'm2', 'm3'])
       const { body } = await api('POST', '/api/channel/batch', {
-        ids: made.map((channel: { id: number }) => channel.id),
+        ids: channels.map((channel: { id: number }) => channel.id),
       })
       assert.equal(body.data, 300)
     })
@@ -496,13 +499,13 @@ for (const engine of oneEngine('sqlite')) {
       assert.equal(copy.name, 'original-b')
       assert.equal(copy.used_quota, 0)
       const { id: _a, name: _b, created_time: _c, ...expected } = original
-      const { id: _d, name: _e, created_time: _f, ...told } = copy
-      assert.deepEqual(told, expected)
+      const { id: _d, name: _e, created_time: _f, ...copyFields } = copy
+      assert.deepEqual(copyFields, expected)
       assert.deepEqual(await modelRows(copy.id), ['m1', 'm2'])
       await api('DELETE', `/api/channel/${original.id}`)
       assert.equal(await revealed(copy.id), 'copied-1\ncopied-2')
-      const named = (await api('POST', `/api/channel/copy/${copy.id}`)).body.data
-      assert.equal(named.name, 'original-b_copy')
+      const secondCopy = (await api('POST', `/api/channel/copy/${copy.id}`)).body.data
+      assert.equal(secondCopy.name, 'original-b_copy')
       assert.equal((await api('POST', '/api/channel/copy/999999')).status, 404)
     })
 

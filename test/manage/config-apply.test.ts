@@ -198,8 +198,10 @@ for (const engine of oneEngine('sqlite')) {
       const pruned = await apply(document, { is_pruning: true })
       assert.ok(summary(pruned).includes('delete alias drop'))
       assert.ok(summary(pruned).includes('delete price new-model'))
-      const left = (await items('/api/alias/?page_size=100')).map(({ name }: { name: string }) => name)
-      assert.deepEqual(left.sort(), ['by-hand', 'fast', 'keep'])
+      const remainingNames = (await items('/api/alias/?page_size=100')).map(
+        ({ name }: { name: string }) => name,
+      )
+      assert.deepEqual(remainingNames.sort(), ['by-hand', 'fast', 'keep'])
       assert.deepEqual((await apply(document, { is_pruning: true })).changes, [])
     })
 

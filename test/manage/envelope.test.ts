@@ -262,7 +262,7 @@ for (const engine of oneEngine('sqlite')) {
         for (const [path, routes] of served) {
           if (!path.startsWith('/api/')) continue
           const takes = routes.map(({ method }) => method)
-          for (const method of METHODS.filter(each => !takes.some(taken => taken === each))) {
+          for (const method of METHODS.filter(each => !takes.some(allowedMethod => allowedMethod === each))) {
             const reply = await gateway.api(method, concrete(path), undefined, { token: null })
             assertRefused(reply, 405, 'method_not_allowed')
             assert.deepEqual(reply.headers.get('allow')?.split(', '), takes.toSorted(), `${method} ${path}`)
@@ -381,9 +381,9 @@ for (const engine of oneEngine('sqlite')) {
 
       it('is trimmed', async () => {
         for (const [method, path, body] of texts) {
-          const given = body(' \u3000 padded\u00a0\t ')
-          const reply = await gateway.api(method, path, given, { token: user.accessToken })
-          assert.equal(reply.body.data[field(given)], 'padded')
+          const requestBody = body(' \u3000 padded\u00a0\t ')
+          const reply = await gateway.api(method, path, requestBody, { token: user.accessToken })
+          assert.equal(reply.body.data[field(requestBody)], 'padded')
         }
       })
 
@@ -656,8 +656,8 @@ for (const engine of oneEngine('sqlite')) {
         const script = (await get('/docs/static/swagger-initializer.js')).text
         assert.match(script, /validatorUrl: null/)
         assert.match(script, /resolveUrl\('\.\/json'\)/)
-        const shown = (await gateway.api('GET', '/docs/json', undefined, { token: null })).body
-        assert.deepEqual(shown, (await get('/api/openapi.json')).body)
+        const shownDocument = (await gateway.api('GET', '/docs/json', undefined, { token: null })).body
+        assert.deepEqual(shownDocument, (await get('/api/openapi.json')).body)
       })
     })
   })
@@ -671,7 +671,7 @@ function shapeOf(schema: z.ZodType | undefined): Record<string, z.ZodType> {
 /** A body without a content-length. */
 const sendInChunks = (target: string, count: number, chunk: string) =>
   new Promise<{ status: number; body: { code: string } }>((resolve, reject) => {
-    const sent = request(
+    const clientRequest = request(
       target,
       { method: 'POST', headers: { authorization: `Bearer ${ROOT_TOKEN}` } },
       response => {
@@ -683,7 +683,7 @@ const sendInChunks = (target: string, count: number, chunk: string) =>
         response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }))
       },
     )
-    sent.on('error', reject)
-    for (let i = 0; i < count; i++) sent.write(chunk)
-    sent.end()
+    clientRequest.on('error', reject)
+    for (let i = 0; i < count; i++) clientRequest.write(chunk)
+    clientRequest.end()
   })

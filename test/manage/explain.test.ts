@@ -46,11 +46,14 @@ for (const engine of oneEngine('postgres'))
 
     it('tells administrators what each attempt got, and its owner only how many there were', async () => {
       const { accessToken, channels, providerId, requestId } = await failOver()
-      const told = await explain(requestId)
-      assert.deepEqual([told.rule, told.action], ['none', null])
-      assert.match(told.sentences[0], /^The request succeeded after [\d.]+ s and was charged \$/)
-      assert.match(told.sentences[1], /answered 401 key_revoked .*"The key was revoked by its owner\."$/)
-      const [first, second] = told.attempts
+      const explanation = await explain(requestId)
+      assert.deepEqual([explanation.rule, explanation.action], ['none', null])
+      assert.match(explanation.sentences[0], /^The request succeeded after [\d.]+ s and was charged \$/)
+      assert.match(
+        explanation.sentences[1],
+        /answered 401 key_revoked .*"The key was revoked by its owner\."$/,
+      )
+      const [first, second] = explanation.attempts
       assert.deepEqual(
         [first.channel_id, first.status, first.provider.request_id, second.channel_id, second.status],
         [channels[0], 401, providerId, channels[1], 200],
@@ -94,9 +97,9 @@ for (const engine of oneEngine('postgres'))
       const reply = await relay.chat(key, { model, messages: MESSAGES })
       assert.equal(reply.status, 429, reply.text)
       const requestId = reply.headers.get('x-request-id') ?? ''
-      const told = await explain(requestId)
-      const name = told.request.username
-      assert.deepEqual(told.action, { kind: 'add_credit', target: `user:${userId}`, name })
+      const explanation = await explain(requestId)
+      const name = explanation.request.username
+      assert.deepEqual(explanation.action, { kind: 'add_credit', target: `user:${userId}`, name })
       const own = await explain(requestId, accessToken)
       assert.equal(own.action, null)
       assert.match(own.sentences[0], /, which can cost up to \$0\.\d+\.$/)
@@ -164,7 +167,7 @@ for (const engine of oneEngine('postgres'))
       const { accessToken } = await relay.gateway.createUser({ quota: 100_000_000 })
       const { key } = await relay.newToken({ unlimited_quota: true }, accessToken)
       const ids: string[] = []
-      for (let sent = 0; sent < requests; sent++) {
+      for (let index = 0; index < requests; index++) {
         const reply = await relay.chat(key, { model, messages: MESSAGES })
         ids.push(reply.headers.get('x-request-id') ?? '')
       }
@@ -174,18 +177,18 @@ for (const engine of oneEngine('postgres'))
       const secret = new RegExp(`${channel.name}|channel ["\\d]|simulator|provider reported|\\bkey\\b`, 'i')
       assert.doesNotMatch(own.sentences.slice(1).join('\n'), secret, 'users do not learn about channels')
       assert.equal(own.action, null)
-      const named = `"${channel.name}" (#${channel.id})`
+      const channelLabel = `"${channel.name}" (#${channel.id})`
       const target = { target: `channel:${channel.id}`, name: channel.name }
-      return { model, named, ids, action, sentences, target }
+      return { model, named: channelLabel, ids, action, sentences, target }
     }
 
     it('tells why a channel is cooling down, since which request, until when, and what ends it', async () => {
-      const { named, ids, action, sentences, target } = await brokenChannel('sim-status-401', 2)
+      const { named: channelLabel, ids, action, sentences, target } = await brokenChannel('sim-status-401', 2)
       assert.match(
         sentences[1],
         /^Channel ".*" \(#\d+\) was cooling down\. Its provider rejected the key \(401/,
       )
-      assert.ok(sentences[1].includes(named))
+      assert.ok(sentences[1].includes(channelLabel))
       assert.match(sentences[2], /^The provider reported: "/)
       assert.match(
         sentences[3],

@@ -181,8 +181,8 @@ for (const engine of ENGINES) {
     })
 
     it('is listed for every model; users see their own part', async () => {
-      const seen = await ask('/api/model/')
-      const first = seen.find(({ name }: { name: string }) => name === models[0])
+      const allModels = await ask('/api/model/')
+      const first = allModels.find(({ name }: { name: string }) => name === models[0])
       assert.deepEqual(
         [first.is_alias, first.channels_on, first.channels_all, first.is_priced, first.requests, first.cost],
         [false, 1, 1, true, 4, '0.12'],
@@ -221,15 +221,15 @@ for (const engine of ENGINES) {
     })
 
     it('is a log that can be paged to its end, row by row', async () => {
-      const seen: string[] = []
+      const requestIds: string[] = []
       let cursor = ''
       do {
         const page = await ask(`/api/log/walk?type=2&limit=2&cursor=${cursor}`)
-        seen.push(...page.rows.map(({ request_id }: { request_id: string }) => request_id))
+        requestIds.push(...page.rows.map(({ request_id }: { request_id: string }) => request_id))
         cursor = page.next ?? ''
       } while (cursor !== '')
-      assert.equal(seen.length, 9)
-      assert.equal(new Set(seen).size, 9)
+      assert.equal(requestIds.length, 9)
+      assert.equal(new Set(requestIds).size, 9)
       const own = await ask('/api/log/walk?type=2&limit=500', user.accessToken)
       assert.equal(own.rows.length, 6)
       assert.equal(own.next, null)

@@ -44,14 +44,14 @@ for (const engine of ENGINES) {
     let tokens = 1_000
     /** The id of the token with this name; records the name, as creating or renaming a token does. */
     async function tokenNamed(person: Person, name: string): Promise<number> {
-      const known = await gateway.db
+      const row = await gateway.db
         .selectFrom('token_names')
         .select('token_id')
         .where('name', '=', name)
         .where('user_id', '=', person.id)
         .executeTakeFirst()
-      const id = known?.token_id ?? ++tokens
-      if (!known)
+      const id = row?.token_id ?? ++tokens
+      if (!row)
         await gateway.db
           .insertInto('token_names')
           .values({ token_id: id, name, user_id: person.id })
@@ -60,13 +60,14 @@ for (const engine of ENGINES) {
     }
 
     /** A row, and for a request the quarter hour that it belongs to, as the ledger writes both. */
-    async function write(person: Person, given: Partial<NewLog> = {}): Promise<void> {
-      const token_id = given.token_id ?? (given.token_name ? await tokenNamed(person, given.token_name) : 0)
+    async function write(person: Person, fields: Partial<NewLog> = {}): Promise<void> {
+      const token_id =
+        fields.token_id ?? (fields.token_name ? await tokenNamed(person, fields.token_name) : 0)
       const row = {
         created_time: nowS() - DAY_S,
         type: LOG_TYPE.consume,
         user_id: person.id,
-        ...given,
+        ...fields,
         token_id,
       }
       await insertLog(gateway.db, row)
@@ -205,11 +206,11 @@ for (const engine of ENGINES) {
       assert.equal(own.channel, id)
       assert.equal(own.channel_name, '')
       assert.deepEqual(JSON.parse(own.other), { frt: 120, trace: { attempts: [{ ms: 40 }, { ms: 80 }] } })
-      const [seen] = (await data(`/api/log/?username=${person.username}`, admin)).items
-      assert.equal(seen.channel_name, 'secret supplier')
-      assert.deepEqual(JSON.parse(seen.other), JSON.parse(other))
+      const [adminRow] = (await data(`/api/log/?username=${person.username}`, admin)).items
+      assert.equal(adminRow.channel_name, 'secret supplier')
+      assert.deepEqual(JSON.parse(adminRow.other), JSON.parse(other))
       // Both see it under the same id.
-      assert.equal(seen.id, own.id)
+      assert.equal(adminRow.id, own.id)
     })
 
     it('is paged, newest first by time', async () => {
@@ -280,8 +281,8 @@ for (const engine of ENGINES) {
         const own = await data(`/api/log/self?${query}`, person)
         assert.equal(own.items.map((row: Row) => row.content).join(''), expected, query)
         assert.equal(own.total, expected.length, query)
-        const seen = await contents(`/api/log/?username=${name}&${query}`)
-        assert.equal(seen.join(''), expected, `admin ${query}`)
+        const adminContents = await contents(`/api/log/?username=${name}&${query}`)
+        assert.equal(adminContents.join(''), expected, `admin ${query}`)
       }
       assert.equal((await contents(`/api/log/?username=${name}&channel=5`)).join(''), 'ca')
       assert.equal(
@@ -295,16 +296,17 @@ for (const engine of ENGINES) {
       const person = await gateway.createUser({ username: 'Pat_Tern' })
       for (const model_name of ['gpt-4o', 'gpt-4o-mini', 'GPT_4', 'o3', 'back\\slash'])
         await write(person, { model_name, token_name: `for ${model_name}`, content: model_name })
-      const found = async (query: string) => (await contents(`/api/log/self?${query}`, person)).toSorted()
-      assert.deepEqual(await found('model_name=gpt-4o%25'), ['gpt-4o', 'gpt-4o-mini'])
-      assert.deepEqual(await found('model_name=%25mini'), ['gpt-4o-mini'])
-      assert.deepEqual(await found('model_name=G%254O'), ['gpt-4o'])
-      assert.deepEqual(await found('model_name=gpt_4%25'), ['GPT_4'])
-      assert.deepEqual(await found('model_name=gpt_4o'), [])
-      assert.deepEqual(await found(`model_name=${encodeURIComponent('%\\s%')}`), ['back\\slash'])
-      assert.deepEqual(await found('token_name=for%25&model_name=%25o3'), ['o3'])
-      const seen = await contents('/api/log/?username=pat_%25&model_name=o%25')
-      assert.deepEqual(seen, ['o3'])
+      const findContents = async (query: string) =>
+        (await contents(`/api/log/self?${query}`, person)).toSorted()
+      assert.deepEqual(await findContents('model_name=gpt-4o%25'), ['gpt-4o', 'gpt-4o-mini'])
+      assert.deepEqual(await findContents('model_name=%25mini'), ['gpt-4o-mini'])
+      assert.deepEqual(await findContents('model_name=G%254O'), ['gpt-4o'])
+      assert.deepEqual(await findContents('model_name=gpt_4%25'), ['GPT_4'])
+      assert.deepEqual(await findContents('model_name=gpt_4o'), [])
+      assert.deepEqual(await findContents(`model_name=${encodeURIComponent('%\\s%')}`), ['back\\slash'])
+      assert.deepEqual(await findContents('token_name=for%25&model_name=%25o3'), ['o3'])
+      const adminContents = await contents('/api/log/?username=pat_%25&model_name=o%25')
+      assert.deepEqual(adminContents, ['o3'])
       assert.deepEqual(await contents('/api/log/?username=patt%25'), [])
     })
 
@@ -414,7 +416,7 @@ for (const engine of ENGINES) {
       const walked = async (query: string, who?: Person) =>
         (await data(`/api/log/walk?${query}`, who)).rows.map((row: Row) => row.content)
       const mine = `user_id=${person.id}`
-      for (const [query, found] of [
+      for (const [query, expected] of [
         ['status=any', 7],
         ['status=failed', ['failed']],
         ['token_id=72', ['dear', 'slow']],
@@ -452,8 +454,8 @@ for (const engine of ENGINES) {
         ['username=nobody-of-that-name', []],
       ] as const) {
         const contents = await walked(`${mine}&${query}`)
-        if (typeof found === 'number') assert.equal(contents.length, found, query)
-        else assert.deepEqual(contents, found, query)
+        if (typeof expected === 'number') assert.equal(contents.length, expected, query)
+        else assert.deepEqual(contents, expected, query)
         const totals = await data(`/api/log/totals?${mine}&${query}`)
         assert.equal(totals.count, contents.length, query)
         assert.equal(totals.is_more, false)
@@ -506,16 +508,16 @@ for (const engine of ENGINES) {
 
     it('is found by every name that a token has had, also if the token is deleted', async () => {
       const [person, other] = [await gateway.createUser(), await gateway.createUser()]
-      const named = async (name: string, who: Person) => {
-        const asked = { name, remain_quota: 0, unlimited_quota: true }
-        const { body } = await gateway.api('POST', '/api/token/', asked, { token: who.accessToken })
+      const createToken = async (name: string, who: Person) => {
+        const fields = { name, remain_quota: 0, unlimited_quota: true }
+        const { body } = await gateway.api('POST', '/api/token/', fields, { token: who.accessToken })
         return body.data.id as number
       }
       const at = nowS() - 4 * DAY_S
       const [id, second, elses] = [
-        await named('shared', person),
-        await named('shared', person),
-        await named('shared', other),
+        await createToken('shared', person),
+        await createToken('shared', person),
+        await createToken('shared', other),
       ]
       const wrote = (who: Person, token_id: number, token_name: string, second_: number) =>
         write(who, {

@@ -169,9 +169,9 @@ for (const engine of oneEngine('sqlite'))
     it('creates videos that can be refunded and deleted without a token', async () => {
       const { model: film } = await relay.offer('sim-video-fails', { per_call: 0.5 })
       const { post, self, accessToken } = await somebody()
-      const made = await post('/v1/videos', JSON.stringify({ model: film, prompt: 'a lake' }))
-      const { id } = (await made.json()) as { id: string }
-      assert.equal(made.status, 200)
+      const reply = await post('/v1/videos', JSON.stringify({ model: film, prompt: 'a lake' }))
+      const { id } = (await reply.json()) as { id: string }
+      assert.equal(reply.status, 200)
       assert.equal((await self()).used_quota, 250_000)
       const video = () => relay.api('GET', `/api/video/${id}`, undefined, { token: accessToken })
       await until('the end', async () => ((await video()).body.data.status === 'failed' ? true : undefined))

@@ -99,8 +99,8 @@ for (const engine of oneEngine('sqlite')) {
 
     it('of tools are returned as they were set, and are changed one by one', async () => {
       const tools = { web_search: 0.01, code_interpreter: 0.03 }
-      const told = await make({ model: 'tooled', input: 1, output: 2, tools })
-      assert.deepEqual([told.tools, told.per_search], [tools, 0.01])
+      const createdPrice = await make({ model: 'tooled', input: 1, output: 2, tools })
+      assert.deepEqual([createdPrice.tools, createdPrice.per_search], [tools, 0.01])
       const change = async (fields: object) => {
         const prices = [{ model: 'tooled', ...fields }]
         const { body } = await gateway.api('PUT', '/api/price/batch', { prices })
@@ -168,9 +168,9 @@ for (const engine of oneEngine('sqlite')) {
         unit_note: 'as listed',
         tiers: [{ input_over: 200000, input: 0.2, output: 0.5 }],
       }
-      const told = await make({ model: 'whole', ...price })
-      for (const [name, value] of Object.entries(price)) assert.deepEqual(told[name], value, name)
-      assert.equal(told.quota_type, 0)
+      const createdPrice = await make({ model: 'whole', ...price })
+      for (const [name, value] of Object.entries(price)) assert.deepEqual(createdPrice[name], value, name)
+      assert.equal(createdPrice.quota_type, 0)
 
       const picture = await make({
         model: 'picture',
@@ -185,7 +185,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('treat null as absent, and ignore read-only fields', async () => {
-      const told = await make({
+      const createdPrice = await make({
         model: 'nulls',
         id: 77,
         version: 9,
@@ -196,9 +196,9 @@ for (const engine of oneEngine('sqlite')) {
         tiers: null,
         effective_time: null,
       })
-      assert.equal(told.version, 1)
-      assert.equal('output' in told, false)
-      assert.equal('tiers' in told, false)
+      assert.equal(createdPrice.version, 1)
+      assert.equal('output' in createdPrice, false)
+      assert.equal('tiers' in createdPrice, false)
     })
 
     it('are refused with the invalid field, and nothing is written', async () => {
@@ -267,9 +267,9 @@ for (const engine of oneEngine('sqlite')) {
       const later = now + HOUR_S
       await make({ model: 'jump', input: 1 })
       const earlier = async () => {
-        const found = await findPriceInForce(gateway.db, 'jump', now - HOUR_S)
-        assert.equal((await pricesInForce(gateway.db, now - HOUR_S)).get('jump')?.version, found?.version)
-        return found?.version
+        const price = await findPriceInForce(gateway.db, 'jump', now - HOUR_S)
+        assert.equal((await pricesInForce(gateway.db, now - HOUR_S)).get('jump')?.version, price?.version)
+        return price?.version
       }
       assert.equal(await earlier(), 1)
       await make({ model: 'jump', input: 2, effective_time: later })
@@ -289,14 +289,16 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('with a start time that has just passed apply from now on', async () => {
-      const asked = nowS() - 10
-      const { effective_time } = await make({ model: 'just', input: 1, effective_time: asked })
-      assert.ok(effective_time > asked)
+      const requestedTime = nowS() - 10
+      const { effective_time } = await make({ model: 'just', input: 1, effective_time: requestedTime })
+      assert.ok(effective_time > requestedTime)
     })
 
     it('are numbered without gaps or repeats when several are created at once', async () => {
-      const made = await Promise.all(Array.from({ length: 8 }, (_, n) => make({ model: 'rush', input: n })))
-      assert.deepEqual(made.map(price => price.version).sort(), [1, 2, 3, 4, 5, 6, 7, 8])
+      const createdPrices = await Promise.all(
+        Array.from({ length: 8 }, (_, n) => make({ model: 'rush', input: n })),
+      )
+      assert.deepEqual(createdPrices.map(price => price.version).sort(), [1, 2, 3, 4, 5, 6, 7, 8])
     })
 
     it('end together, by the id of any version, and the shipped price applies again', async () => {
@@ -354,33 +356,33 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('that are shipped are marked as such, by name and by name with a date', async () => {
-      const told = await inForce('gpt-4o')
-      assert.equal(told.source, 'shipped')
-      assert.equal(told.id, null)
-      assert.equal(told.version, 0)
-      assert.equal(told.author, null)
-      assert.ok(told.input > 0 && told.output > told.input)
+      const price = await inForce('gpt-4o')
+      assert.equal(price.source, 'shipped')
+      assert.equal(price.id, null)
+      assert.equal(price.version, 0)
+      assert.equal(price.author, null)
+      assert.ok(price.input > 0 && price.output > price.input)
       assert.equal((await inForce('gpt-4o-mini-2024-07-18')).source, 'shipped')
       assert.equal((await list('model=no-such-model-anywhere')).total, 0)
     })
 
     it('are listed once per model over all pages, administrators’ first', async () => {
       const own = await make({ model: 'gpt-4', input: 30, output: 60 })
-      const seen: { model: string; source: string; id: number | null }[] = []
+      const listedPrices: { model: string; source: string; id: number | null }[] = []
       for (let p = 1; ; p++) {
         const { items, total } = await list(`p=${p}&page_size=300`)
-        seen.push(...items)
+        listedPrices.push(...items)
         if (items.length < 300) {
-          assert.equal(seen.length, total)
+          assert.equal(listedPrices.length, total)
           break
         }
       }
-      assert.equal(new Set(seen.map(row => row.model)).size, seen.length)
-      assert.equal(seen.find(row => row.model === 'gpt-4')?.id, own.id)
-      const border = seen.findIndex(row => row.source === 'shipped')
-      assert.ok(seen.slice(0, border).every(row => row.source === 'admin'))
-      assert.ok(seen.slice(border).every(row => row.source === 'shipped'))
-      assert.ok(seen.length >= shippedModels().length)
+      assert.equal(new Set(listedPrices.map(row => row.model)).size, listedPrices.length)
+      assert.equal(listedPrices.find(row => row.model === 'gpt-4')?.id, own.id)
+      const border = listedPrices.findIndex(row => row.source === 'shipped')
+      assert.ok(listedPrices.slice(0, border).every(row => row.source === 'admin'))
+      assert.ok(listedPrices.slice(border).every(row => row.source === 'shipped'))
+      assert.ok(listedPrices.length >= shippedModels().length)
       await gateway.api('DELETE', `/api/price/${own.id}`)
     })
 
@@ -397,13 +399,13 @@ for (const engine of oneEngine('sqlite')) {
 
     it('are found by a part of the name in any case, and by nothing else', async () => {
       await make({ model: 'House/Own_100%', input: 1 })
-      const found = async (keyword: string) =>
+      const findModels = async (keyword: string) =>
         (await list(`source=admin&keyword=${encodeURIComponent(keyword)}`)).items.map(
           (row: { model: string }) => row.model,
         )
-      assert.deepEqual(await found('house/own'), ['House/Own_100%'])
-      assert.deepEqual(await found('OWN_100%'), ['House/Own_100%'])
-      assert.deepEqual(await found('own%100'), [])
+      assert.deepEqual(await findModels('house/own'), ['House/Own_100%'])
+      assert.deepEqual(await findModels('OWN_100%'), ['House/Own_100%'])
+      assert.deepEqual(await findModels('own%100'), [])
       const both = await list('keyword=GPT-4O-MINI&page_size=100')
       assert.ok(both.total > 0)
       assert.ok(both.items.every((row: { model: string }) => row.model.toLowerCase().includes('gpt-4o-mini')))
@@ -421,14 +423,14 @@ for (const engine of oneEngine('sqlite')) {
       ] as const
       const body = { model: 'guarded', input: 2 }
       for (const [method, path] of calls) {
-        const given = method === 'POST' ? body : undefined
-        const refused = await gateway.api(method, path, given, { token: user.accessToken })
+        const requestBody = method === 'POST' ? body : undefined
+        const refused = await gateway.api(method, path, requestBody, { token: user.accessToken })
         assert.equal(refused.status, 403, `${method} ${path}`)
-        assert.equal((await gateway.api(method, path, given, { token: null })).status, 401)
+        assert.equal((await gateway.api(method, path, requestBody, { token: null })).status, 401)
       }
       assert.equal((await inForce('guarded')).version, 1)
-      const made = await gateway.api('POST', '/api/price/', body, { token: admin.accessToken })
-      assert.deepEqual(made.body.data.author, { id: admin.id, username: admin.username })
+      const reply = await gateway.api('POST', '/api/price/', body, { token: admin.accessToken })
+      assert.deepEqual(reply.body.data.author, { id: admin.id, username: admin.username })
     })
 
     it('cannot be ended if there are none', async () => {
@@ -437,15 +439,15 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('leave an audit record of who set and who ended them', async () => {
-      const made = await make({ model: 'noted', input: 5 })
-      await gateway.api('DELETE', `/api/price/${made.id}`)
-      const { body } = await gateway.api('GET', `/api/audit/?target=price:${made.id}`)
+      const createdPrice = await make({ model: 'noted', input: 5 })
+      await gateway.api('DELETE', `/api/price/${createdPrice.id}`)
+      const { body } = await gateway.api('GET', `/api/audit/?target=price:${createdPrice.id}`)
       const [ended, created] = body.data.items
       assert.equal(created.action, 'price.create')
       assert.equal(created.before, null)
-      assert.deepEqual(created.after, made)
+      assert.deepEqual(created.after, createdPrice)
       assert.equal(ended.action, 'price.delete')
-      assert.deepEqual(ended.before, made)
+      assert.deepEqual(ended.before, createdPrice)
       assert.equal(ended.after, null)
       assert.equal(ended.actor_name, 'root')
     })

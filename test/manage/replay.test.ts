@@ -32,20 +32,20 @@ for (const engine of oneEngine('postgres'))
       const { key, accessToken } = await keeper()
       const first = await relay.chat(key, { model, messages: MESSAGES })
       const before = await balanceOf(accessToken)
-      const told = await relay.must(replay({ request_id: idOf(first) }, accessToken))
-      assert.equal(told.status, 200)
-      assert.equal(told.original.answer, first.body.choices[0].message.content)
-      assert.ok(told.answer.length > 0)
+      const result = await relay.must(replay({ request_id: idOf(first) }, accessToken))
+      assert.equal(result.status, 200)
+      assert.equal(result.original.answer, first.body.choices[0].message.content)
+      assert.ok(result.answer.length > 0)
       assert.deepEqual(
-        [told.prompt_tokens, told.original.prompt_tokens],
+        [result.prompt_tokens, result.original.prompt_tokens],
         [first.body.usage.prompt_tokens, first.body.usage.prompt_tokens],
       )
-      assert.ok(Number(told.cost) > 0 && told.ms >= told.first_ms)
-      assert.equal(told.channel_id, null)
-      assert.notEqual(told.request_id, idOf(first))
+      assert.ok(Number(result.cost) > 0 && result.ms >= result.first_ms)
+      assert.equal(result.channel_id, null)
+      assert.notEqual(result.request_id, idOf(first))
       assert.ok((await balanceOf(accessToken)) < before)
       const { rows } = await relay.must(
-        relay.gateway.api('GET', `/api/log/request/${told.request_id}`, undefined, { token: accessToken }),
+        relay.gateway.api('GET', `/api/log/request/${result.request_id}`, undefined, { token: accessToken }),
       )
       assert.deepEqual(
         [rows[0].token_name, JSON.parse(rows[0].other).tags],
@@ -73,11 +73,11 @@ for (const engine of oneEngine('postgres'))
       for (const [path, body] of requests) {
         const first = await post(path, key, body)
         assert.equal(first.status, 200, first.text)
-        const told = await relay.must(replay({ request_id: idOf(first), model: other }, accessToken))
-        assert.deepEqual([told.status, told.model, told.original.model], [200, other, model], path)
-        assert.match(told.answer, /^\w[^{}]*$/, path)
-        assert.match(told.original.answer, /^\w[^{}]*$/, path)
-        const { rows } = await relay.must(relay.gateway.api('GET', `/api/log/request/${told.request_id}`))
+        const result = await relay.must(replay({ request_id: idOf(first), model: other }, accessToken))
+        assert.deepEqual([result.status, result.model, result.original.model], [200, other, model], path)
+        assert.match(result.answer, /^\w[^{}]*$/, path)
+        assert.match(result.original.answer, /^\w[^{}]*$/, path)
+        const { rows } = await relay.must(relay.gateway.api('GET', `/api/log/request/${result.request_id}`))
         assert.equal(rows[0].model_name, other)
       }
     })
@@ -87,8 +87,8 @@ for (const engine of oneEngine('postgres'))
       const first = await relay.chat(key, { model, messages: MESSAGES })
       const [, second = 0] = channels
       await relay.must(relay.gateway.api('POST', `/api/channel/${second}/status`, { status: 2 }))
-      const told = await relay.must(replay({ request_id: idOf(first), channel_id: second }))
-      assert.deepEqual([told.status, told.channel_id], [200, second])
+      const result = await relay.must(replay({ request_id: idOf(first), channel_id: second }))
+      assert.deepEqual([result.status, result.channel_id], [200, second])
       await relay.must(relay.gateway.api('POST', `/api/channel/${second}/status`, { status: 1 }))
       const refused = await replay({ request_id: idOf(first), channel_id: second }, accessToken)
       assert.deepEqual([refused.status, refused.body.errors[0].path], [403, 'channel_id'])

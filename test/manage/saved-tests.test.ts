@@ -134,8 +134,11 @@ for (const engine of oneEngine('postgres'))
       await relay.must(save({ kind: 'contains', value: 'y' }))
       await relay.must(api('DELETE', `/api/replay/test/${id}`, undefined, accessToken))
       await relay.must(api('DELETE', `/api/user/${userId}`))
-      const left = relay.gateway.db.selectFrom('saved_tests').select('id').where('user_id', '=', userId)
-      assert.deepEqual(await left.execute(), [])
+      const remainingTests = relay.gateway.db
+        .selectFrom('saved_tests')
+        .select('id')
+        .where('user_id', '=', userId)
+      assert.deepEqual(await remainingTests.execute(), [])
     })
 
     describe('do not block the gateway', () => {
@@ -215,8 +218,8 @@ for (const engine of oneEngine('postgres'))
       }
       assert.equal((await save({ kind: 'schema', schema: nestedTypes(['array', 'null'], 14) })).status, 200)
       // A field may be named like a keyword.
-      const named = { kind: 'schema', schema: { properties: { pattern: { type: 'string' } } } }
-      assert.equal((await save(named)).status, 200)
+      const keywordCheck = { kind: 'schema', schema: { properties: { pattern: { type: 'string' } } } }
+      assert.equal((await save(keywordCheck)).status, 200)
     })
 
     it('leave nothing of their schemas in memory', async () => {

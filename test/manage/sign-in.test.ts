@@ -27,11 +27,11 @@ function assertRefused({ status, body }: Reply, expected: number, code: string):
  * reaches one.
  */
 async function untilRefused(ask: (i: number) => Promise<Reply>) {
-  const passed: Reply[] = []
+  const replies: Reply[] = []
   for (let i = 0; i < 12; i++) {
     const reply = await ask(i)
-    if (reply.status === 429) return { passed, refused: reply }
-    passed.push(reply)
+    if (reply.status === 429) return { passed: replies, refused: reply }
+    replies.push(reply)
   }
   assert.fail('never told to wait')
 }
@@ -355,9 +355,9 @@ for (const engine of oneEngine('sqlite')) {
       it('is 429 with Retry-After after five failures of an account from an address', async () => {
         const user = await gateway.createUser()
         const from = { 'x-forwarded-for': '198.51.100.1' }
-        const { passed, refused } = await untilRefused(i => login(user.username, `guess ${i}`, from))
-        assert.ok(passed.length >= 5)
-        for (const reply of passed) assertRefused(reply, 401, 'wrong_credentials')
+        const { passed: replies, refused } = await untilRefused(i => login(user.username, `guess ${i}`, from))
+        assert.ok(replies.length >= 5)
+        for (const reply of replies) assertRefused(reply, 401, 'wrong_credentials')
         assertRefused(refused, 429, 'rate_limited')
         assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
         const elsewhere = await login(user.username, user.password, { 'x-forwarded-for': '198.51.100.2' })
@@ -466,11 +466,11 @@ for (const engine of oneEngine('sqlite')) {
       it('throttles an address that creates many accounts, and no user’s sign-in', async () => {
         await switchTo(true)
         const user = await gateway.createUser({ username: 'registration' })
-        const { passed, refused } = await untilRefused(i =>
+        const { passed: replies, refused } = await untilRefused(i =>
           register({ username: `many-${i}`, password: 'long enough' }, '192.0.2.3'),
         )
-        assert.ok(passed.length >= 5)
-        for (const { status } of passed) assert.equal(status, 200)
+        assert.ok(replies.length >= 5)
+        for (const { status } of replies) assert.equal(status, 200)
         assertRefused(refused, 429, 'rate_limited')
         assert.ok(Number(refused.headers.get('retry-after')) >= 1)
         const from = { 'x-forwarded-for': '192.0.2.3' }
@@ -632,7 +632,7 @@ function raw(
   body?: string,
 ): Promise<{ status: number; cookie: string }> {
   return new Promise((resolve, reject) => {
-    const sent = request(`${base}${path}`, { method, headers }, response => {
+    const clientRequest = request(`${base}${path}`, { method, headers }, response => {
       response.resume()
       response.on('end', () =>
         resolve({
@@ -641,7 +641,7 @@ function raw(
         }),
       )
     })
-    sent.on('error', reject)
-    sent.end(body)
+    clientRequest.on('error', reject)
+    clientRequest.end(body)
   })
 }

@@ -60,15 +60,16 @@ for (const engine of oneEngine('sqlite')) {
 
     describe('a new token', () => {
       it('has a value of sk- and 48 letters or digits, and is masked afterwards', async () => {
-        const made = await make()
-        assert.match(made.key, /^sk-[A-Za-z0-9]{48}$/)
-        const masked = `${made.key.slice(0, 7)}…${made.key.slice(-4)}`
-        assert.equal((await get(made.id)).key, masked)
+        const createdToken = await make()
+        assert.match(createdToken.key, /^sk-[A-Za-z0-9]{48}$/)
+        const masked = `${createdToken.key.slice(0, 7)}…${createdToken.key.slice(-4)}`
+        assert.equal((await get(createdToken.id)).key, masked)
         const listed = (await ask('GET', '/api/token/')).body.data.items[0]
-        assert.deepEqual([listed.id, listed.key], [made.id, masked])
-        const found = (await ask('GET', `/api/token/search?token=${made.key}`)).body.data.items[0]
-        assert.deepEqual([found.id, found.key], [made.id, masked])
-        const changed = await ask('PUT', '/api/token/', { id: made.id, name: 'renamed' })
+        assert.deepEqual([listed.id, listed.key], [createdToken.id, masked])
+        const matchingToken = (await ask('GET', `/api/token/search?token=${createdToken.key}`)).body.data
+          .items[0]
+        assert.deepEqual([matchingToken.id, matchingToken.key], [createdToken.id, masked])
+        const changed = await ask('PUT', '/api/token/', { id: createdToken.id, name: 'renamed' })
         assert.equal(changed.body.data.key, masked)
       })
 
@@ -97,7 +98,7 @@ for (const engine of oneEngine('sqlite')) {
       })
 
       it('stores every field of the request', async () => {
-        const given = {
+        const fields = {
           name: 'full',
           remain_quota: 500_000,
           expired_time: inAnHour(),
@@ -108,19 +109,20 @@ for (const engine of oneEngine('sqlite')) {
           group: 'default',
           limits: { rpm: 60, tpm: 100_000, concurrency: 4 },
         }
-        const { id } = await make(given)
-        const told = await get(id)
-        for (const [field, value] of Object.entries(given)) assert.deepEqual(told[field], value, field)
-        assert.equal(told.model_limits, 'gpt-4o,o3')
-        assert.equal(told.status, 1)
+        const { id } = await make(fields)
+        const storedToken = await get(id)
+        for (const [field, value] of Object.entries(fields))
+          assert.deepEqual(storedToken[field], value, field)
+        assert.equal(storedToken.model_limits, 'gpt-4o,o3')
+        assert.equal(storedToken.status, 1)
       })
 
       it('accepts `models` or `model_limits`, each as an array or a comma-joined text', async () => {
         for (const field of ['models', 'model_limits']) {
           for (const value of [['gpt-4o', 'o3'], 'gpt-4o,o3', ' gpt-4o , o3,,gpt-4o', ['', 'gpt-4o,o3']]) {
-            const made = await make({ [field]: value })
-            assert.deepEqual(made.models, ['gpt-4o', 'o3'], `${field} ${JSON.stringify(value)}`)
-            assert.equal(made.model_limits, 'gpt-4o,o3')
+            const createdToken = await make({ [field]: value })
+            assert.deepEqual(createdToken.models, ['gpt-4o', 'o3'], `${field} ${JSON.stringify(value)}`)
+            assert.equal(createdToken.model_limits, 'gpt-4o,o3')
           }
         }
         assert.deepEqual((await make({ models: [], model_limits: 'gpt-4o' })).models, ['gpt-4o'])
@@ -146,13 +148,19 @@ for (const engine of oneEngine('sqlite')) {
             'limits',
           ].map(field => [field, null]),
         )
-        const { id: _id, key: _key, created_time: _c, accessed_time: _a, ...told } = await make(nothing)
+        const {
+          id: _id,
+          key: _key,
+          created_time: _c,
+          accessed_time: _a,
+          ...tokenWithNulls
+        } = await make(nothing)
         const { id: _id2, key: _key2, created_time: _c2, accessed_time: _a2, ...plain } = await make()
-        assert.deepEqual(told, plain)
+        assert.deepEqual(tokenWithNulls, plain)
       })
 
       it('ignores fields that are unknown or read-only', async () => {
-        const made = await make({
+        const createdToken = await make({
           id: 999_999,
           user_id: bob.id,
           key: 'sk-mine',
@@ -163,12 +171,12 @@ for (const engine of oneEngine('sqlite')) {
           accessed_time: 1,
           shoe_size: 43,
         })
-        assert.notEqual(made.id, 999_999)
-        assert.equal(made.user_id, alice.id)
-        assert.match(made.key, /^sk-[A-Za-z0-9]{48}$/)
-        assert.deepEqual([made.used_quota, made.held_quota], [0, 0])
-        assert.ok(made.created_time > 1)
-        assert.equal('shoe_size' in made, false)
+        assert.notEqual(createdToken.id, 999_999)
+        assert.equal(createdToken.user_id, alice.id)
+        assert.match(createdToken.key, /^sk-[A-Za-z0-9]{48}$/)
+        assert.deepEqual([createdToken.used_quota, createdToken.held_quota], [0, 0])
+        assert.ok(createdToken.created_time > 1)
+        assert.equal('shoe_size' in createdToken, false)
       })
 
       it('has a name of 1 to 50 characters after trimming, counted in code points', async () => {
@@ -302,10 +310,10 @@ for (const engine of oneEngine('sqlite')) {
             (item: { id: number }) => item.id === id,
           )
         }
-        for (const told of [`${head}…${tail}`, `${head}...${tail}`, `${head}…`])
-          assert.equal(await total(told), true, told)
-        for (const told of [`${head}…0000`, `%…${tail}`, `${head}…${tail}`.replace('sk-', 'sk_')])
-          assert.equal(await total(told), false, told)
+        for (const maskedKey of [`${head}…${tail}`, `${head}...${tail}`, `${head}…`])
+          assert.equal(await total(maskedKey), true, maskedKey)
+        for (const maskedKey of [`${head}…0000`, `%…${tail}`, `${head}…${tail}`.replace('sk-', 'sk_')])
+          assert.equal(await total(maskedKey), false, maskedKey)
         assert.equal(await total(`${head}…${tail}`, as(bob)), false)
       })
     })
@@ -345,12 +353,16 @@ for (const engine of oneEngine('sqlite')) {
 
     describe('a change', () => {
       it('updates the given fields and keeps the rest', async () => {
-        const made = await make({ remain_quota: 10, models: ['a'], limits: { rpm: 5, tpm: 7 } })
-        const { key: _key, ...kept } = await get(made.id)
-        const { body } = await ask('PUT', '/api/token/', { id: made.id, name: 'new', limits: { tpm: null } })
+        const createdToken = await make({ remain_quota: 10, models: ['a'], limits: { rpm: 5, tpm: 7 } })
+        const { key: _key, ...previous } = await get(createdToken.id)
+        const { body } = await ask('PUT', '/api/token/', {
+          id: createdToken.id,
+          name: 'new',
+          limits: { tpm: null },
+        })
         const { key: _masked, ...changed } = body.data
         assert.deepEqual(changed, {
-          ...kept,
+          ...previous,
           name: 'new',
           limits: { rpm: 5, tpm: null, concurrency: null },
         })
@@ -360,14 +372,14 @@ for (const engine of oneEngine('sqlite')) {
         const { id } = await make({ remain_quota: 10, models: ['a', 'b'], expired_time: inAnHour() })
         // A fraction of a unit is used up, which the API rounds away.
         await setAccount(id, { posted: 1 })
-        const told = await get(id)
+        const storedToken = await get(id)
         const entries = (await entriesOf(id)).length
-        const { status, body } = await ask('PUT', '/api/token/', told)
+        const { status, body } = await ask('PUT', '/api/token/', storedToken)
         assert.equal(status, 200)
-        assert.deepEqual(body.data, told)
+        assert.deepEqual(body.data, storedToken)
         assert.equal((await entriesOf(id)).length, entries)
         const { key } = (await ask('POST', `/api/token/${id}/key`)).body.data
-        assert.notEqual(key, told.key)
+        assert.notEqual(key, storedToken.key)
       })
 
       it('uses whichever of `models` and `model_limits` differs in an object that is sent back', async () => {
@@ -443,8 +455,8 @@ for (const engine of oneEngine('sqlite')) {
       it('is 4 only when less than a nanodollar remains', async () => {
         const { id } = await make({ remain_quota: 1 })
         await setAccount(id, { posted: NANOS - 1 })
-        const told = await get(id)
-        assert.deepEqual([told.status, told.remain_quota], [1, 0])
+        const storedToken = await get(id)
+        assert.deepEqual([storedToken.status, storedToken.remain_quota], [1, 0])
       })
 
       it('is never 4 for an unlimited token', async () => {

@@ -23,27 +23,27 @@ describe('usage', () => {
 
 describe('the usage of a response in the OpenAI format', () => {
   it('has cached and cache-written tokens inside the prompt (recorded)', () => {
-    const told = {
+    const reportedUsage = {
       prompt_tokens: 1220,
       completion_tokens: 100,
       total_tokens: 1320,
       prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 1217, audio_tokens: 0 },
       completion_tokens_details: { reasoning_tokens: 100, audio_tokens: 0 },
     }
-    assert.deepEqual(readOpenAiUsage(told), usage({ input: 3, cacheWrite: 1217, reasoning: 100 }))
+    assert.deepEqual(readOpenAiUsage(reportedUsage), usage({ input: 3, cacheWrite: 1217, reasoning: 100 }))
   })
 
   it('has reasoning inside the completion', () => {
-    const told = {
+    const reportedUsage = {
       prompt_tokens: 9,
       completion_tokens: 12,
       completion_tokens_details: { reasoning_tokens: 7 },
     }
-    assert.deepEqual(readOpenAiUsage(told), usage({ input: 9, output: 5, reasoning: 7 }))
+    assert.deepEqual(readOpenAiUsage(reportedUsage), usage({ input: 9, output: 5, reasoning: 7 }))
   })
 
   it('has reasoning beside the completion if the vendor is known to report it so (recorded)', () => {
-    const told = {
+    const reportedUsage = {
       prompt_tokens: 12,
       completion_tokens: 1,
       total_tokens: 241,
@@ -51,28 +51,28 @@ describe('the usage of a response in the OpenAI format', () => {
       completion_tokens_details: { reasoning_tokens: 228 },
     }
     const expected = usage({ input: 10, cachedInput: 2, output: 1, reasoning: 228 })
-    assert.deepEqual(readOpenAiUsage(told, { reasoningOutside: true }), expected)
-    const { total_tokens: _, ...withoutTotal } = told
+    assert.deepEqual(readOpenAiUsage(reportedUsage, { reasoningOutside: true }), expected)
+    const { total_tokens: _, ...withoutTotal } = reportedUsage
     assert.deepEqual(readOpenAiUsage(withoutTotal, { reasoningOutside: true }), expected)
   })
 
   it('has reasoning that only the total shows (recorded)', () => {
-    const told = { prompt_tokens: 35, completion_tokens: 12, total_tokens: 109 }
+    const reportedUsage = { prompt_tokens: 35, completion_tokens: 12, total_tokens: 109 }
     assert.deepEqual(
-      readOpenAiUsage(told, { reasoningOutside: true }),
+      readOpenAiUsage(reportedUsage, { reasoningOutside: true }),
       usage({ input: 35, output: 12, reasoning: 62 }),
     )
   })
 
   it('has reasoning once, if such a vendor reports it inside the completion after all', () => {
-    const told = {
+    const reportedUsage = {
       prompt_tokens: 12,
       completion_tokens: 229,
       total_tokens: 241,
       completion_tokens_details: { reasoning_tokens: 228 },
     }
     assert.deepEqual(
-      readOpenAiUsage(told, { reasoningOutside: true }),
+      readOpenAiUsage(reportedUsage, { reasoningOutside: true }),
       usage({ input: 12, output: 1, reasoning: 228 }),
     )
   })
@@ -97,25 +97,25 @@ describe('the usage of a response in the OpenAI format', () => {
   })
 
   it('may be in three places of a response', () => {
-    const told = { prompt_tokens: 2, completion_tokens: 3, total_tokens: 5 }
+    const reportedUsage = { prompt_tokens: 2, completion_tokens: 3, total_tokens: 5 }
     const expected = usage({ input: 2, output: 3 })
-    assert.deepEqual(usageIn({ usage: told }), expected)
-    assert.deepEqual(usageIn({ usage: null, x_groq: { id: 'req', usage: told } }), expected)
-    assert.deepEqual(usageIn({ choices: [{ index: 0, usage: told }] }), expected)
+    assert.deepEqual(usageIn({ usage: reportedUsage }), expected)
+    assert.deepEqual(usageIn({ usage: null, x_groq: { id: 'req', usage: reportedUsage } }), expected)
+    assert.deepEqual(usageIn({ choices: [{ index: 0, usage: reportedUsage }] }), expected)
     for (const none of [{}, { usage: null }, { choices: [] }, { choices: [null] }, null, 'usage', []]) {
       assert.equal(usageIn(none), undefined)
     }
   })
 
   it('has audio and images beside the text (recorded)', () => {
-    const told = {
+    const reportedUsage = {
       prompt_tokens: 59,
       completion_tokens: 123,
       prompt_tokens_details: { cached_tokens: 0, audio_tokens: 43, text_tokens: 16, image_tokens: 0 },
       completion_tokens_details: { audio_tokens: 100, image_tokens: 20, text_tokens: 3 },
     }
     assert.deepEqual(
-      readOpenAiUsage(told),
+      readOpenAiUsage(reportedUsage),
       usage({ input: 16, audioInput: 43, output: 3, audioOutput: 100, imageOutput: 20 }),
     )
   })
@@ -126,9 +126,9 @@ describe('the usage of a response in the OpenAI format', () => {
       readOpenAiUsage({ prompt_tokens: 100, completion_tokens: 0, prompt_tokens_details: details }),
       usage({ cachedInput: 60, audioInput: 40 }),
     )
-    const told = { ...details, cached_tokens_details: { text_tokens: 30, audio_tokens: 30 } }
+    const cacheDetails = { ...details, cached_tokens_details: { text_tokens: 30, audio_tokens: 30 } }
     assert.deepEqual(
-      readOpenAiUsage({ prompt_tokens: 100, completion_tokens: 0, prompt_tokens_details: told }),
+      readOpenAiUsage({ prompt_tokens: 100, completion_tokens: 0, prompt_tokens_details: cacheDetails }),
       usage({ cachedInput: 60, audioInput: 20, input: 20 }),
     )
   })
@@ -148,8 +148,8 @@ describe('the usage of a response in the OpenAI format', () => {
   })
 
   it('counts the searches that a model ran', () => {
-    const told = { prompt_tokens: 1, completion_tokens: 2, num_search_queries: 3 }
-    assert.deepEqual(readOpenAiUsage(told), usage({ input: 1, output: 2, searches: 3 }))
+    const reportedUsage = { prompt_tokens: 1, completion_tokens: 2, num_search_queries: 3 }
+    assert.deepEqual(readOpenAiUsage(reportedUsage), usage({ input: 1, output: 2, searches: 3 }))
   })
 
   it('of zero is zero, and not the same as none', () => {
@@ -194,13 +194,13 @@ describe('the usage of a response in the OpenAI format', () => {
   })
 
   it('never counts details as more than their total (recorded: 11 of 10 tokens were reasoning)', () => {
-    const told = {
+    const reportedUsage = {
       prompt_tokens: 43,
       completion_tokens: 10,
       prompt_tokens_details: { cached_tokens: 99 },
       completion_tokens_details: { reasoning_tokens: 11 },
     }
-    assert.deepEqual(readOpenAiUsage(told), usage({ cachedInput: 43, reasoning: 10 }))
+    assert.deepEqual(readOpenAiUsage(reportedUsage), usage({ cachedInput: 43, reasoning: 10 }))
   })
 
   it('reads no inherited member of an object', () => {
@@ -227,7 +227,7 @@ describe('the usage of a response in the OpenAI format', () => {
         { requiredKeys: [] },
       ),
     )
-    const told = fc.record(
+    const usageArbitrary = fc.record(
       {
         prompt_tokens: count,
         completion_tokens: count,
@@ -240,7 +240,7 @@ describe('the usage of a response in the OpenAI format', () => {
       { requiredKeys: [] },
     )
     fc.assert(
-      fc.property(told, fc.boolean(), (value, reasoningOutside) => {
+      fc.property(usageArbitrary, fc.boolean(), (value, reasoningOutside) => {
         const read = readOpenAiUsage(value, { reasoningOutside })
         if (read === undefined) return
         for (const each of Object.values(read) as number[]) assert.ok(Number.isSafeInteger(each) && each >= 0)
@@ -254,7 +254,7 @@ describe('the usage of a response in the OpenAI format', () => {
   })
 
   it('counts the vendor’s citations, and its reasoning beside the rest, if it bills both', () => {
-    const told = {
+    const reportedUsage = {
       prompt_tokens: 33,
       completion_tokens: 7_163,
       total_tokens: 7_196,
@@ -263,14 +263,14 @@ describe('the usage of a response in the OpenAI format', () => {
       reasoning_tokens: 73_997,
     }
     assert.deepEqual(
-      readOpenAiUsage(told, { reasoningOutside: true }),
+      readOpenAiUsage(reportedUsage, { reasoningOutside: true }),
       usage({ input: 20_049, output: 7_163, reasoning: 73_997, searches: 18 }),
     )
   })
 
   it('keeps the cost that the vendor reports, to the last digit', () => {
     const tokens = { prompt_tokens: 1, completion_tokens: 1 }
-    const cost = (told: object) => readOpenAiUsage({ ...tokens, ...told })?.vendorCost
+    const cost = (costFields: object) => readOpenAiUsage({ ...tokens, ...costFields })?.vendorCost
     assert.equal(cost({ cost: 3.4e-7 }), '0.00000034')
     assert.equal(cost({ cost: 0 }), '0')
     assert.equal(cost({ cost: 12.5 }), '12.5')

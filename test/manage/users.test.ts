@@ -36,7 +36,7 @@ for (const engine of oneEngine('postgres')) {
       gateway.api(method, path, body, { token: who.accessToken })
     const login = (username: string, password: string) =>
       gateway.api('POST', '/api/user/login', { username, password }, { token: null })
-    const told = async (id: number) => (await gateway.api('GET', `/api/user/${id}`)).body.data
+    const readUser = async (id: number) => (await gateway.api('GET', `/api/user/${id}`)).body.data
 
     describe('the caller’s own account', () => {
       it('is returned with every field of the contract and no secret', async () => {
@@ -67,7 +67,7 @@ for (const engine of oneEngine('postgres')) {
       it('is unlimited for root from the start, and has no quota for other users', async () => {
         const root = (await gateway.api('GET', '/api/user/self')).body.data
         assert.deepEqual([root.username, root.role, root.unlimited_quota], ['root', 100, true])
-        const { quota, unlimited_quota } = await told(alice.id)
+        const { quota, unlimited_quota } = await readUser(alice.id)
         assert.deepEqual([quota, unlimited_quota], [0, false])
       })
 
@@ -300,15 +300,15 @@ for (const engine of oneEngine('postgres')) {
           await gateway.createUser(),
         ]
         await gateway.api('PUT', '/api/user/', { id: boundless.id, unlimited_quota: true })
-        const found = async (query: string) => {
+        const findUsers = async (query: string) => {
           const { body } = await as(admin, 'GET', `/api/user/?page_size=500&${query}`)
           const ids: number[] = body.data.items.map((item: { id: number }) => item.id)
           return [poor, rich, boundless].filter(({ id }) => ids.includes(id))
         }
-        assert.deepEqual(await found('quota_below=10'), [poor])
-        assert.deepEqual(await found('quota_below=11'), [poor, rich])
-        assert.deepEqual(await found('quota_below=0'), [])
-        assert.deepEqual(await found('quota_below='), [poor, rich, boundless])
+        assert.deepEqual(await findUsers('quota_below=10'), [poor])
+        assert.deepEqual(await findUsers('quota_below=11'), [poor, rich])
+        assert.deepEqual(await findUsers('quota_below=0'), [])
+        assert.deepEqual(await findUsers('quota_below='), [poor, rich, boundless])
         for (const wrong of ['-1', '4000000000001', '1.5'])
           assertFault(await as(admin, 'GET', `/api/user/?quota_below=${wrong}`), 'quota_below')
       })
@@ -335,7 +335,7 @@ for (const engine of oneEngine('postgres')) {
 
     describe('a user created by an administrator', () => {
       it('has the fields of the request', async () => {
-        const given = {
+        const fields = {
           username: 'made',
           display_name: 'Made Up',
           email: 'made@example.com',
@@ -345,9 +345,9 @@ for (const engine of oneEngine('postgres')) {
           group: 'vip',
           limits: { rpm: 6, tpm: null, concurrency: 2 },
         }
-        const { body } = await as(admin, 'POST', '/api/user/', { ...given, password: 'long enough' })
-        for (const [field, value] of Object.entries(given)) assert.deepEqual(body.data[field], value, field)
-        assert.deepEqual(await told(body.data.id), body.data)
+        const { body } = await as(admin, 'POST', '/api/user/', { ...fields, password: 'long enough' })
+        for (const [field, value] of Object.entries(fields)) assert.deepEqual(body.data[field], value, field)
+        assert.deepEqual(await readUser(body.data.id), body.data)
       })
 
       it('needs a name and a password only; null is absent', async () => {
@@ -402,7 +402,7 @@ for (const engine of oneEngine('postgres')) {
     describe('a user changed by an administrator', () => {
       it('keeps fields that are absent', async () => {
         const { id } = await gateway.createUser({ quota: 9 })
-        const before = await told(id)
+        const before = await readUser(id)
         const { body } = await as(admin, 'PUT', '/api/user/', { id, email: 'new@example.com' })
         assert.deepEqual(body.data, { ...before, email: 'new@example.com' })
       })
@@ -411,7 +411,7 @@ for (const engine of oneEngine('postgres')) {
         const { id } = await gateway.createUser({ quota: 9 })
         // A fraction of a unit is used up, which the API rounds away.
         await withAccount(id, { posted: 1 }, async () => {
-          const before = await told(id)
+          const before = await readUser(id)
           const { body } = await as(admin, 'PUT', '/api/user/', before)
           assert.deepEqual(body.data, before)
           assert.equal((await entriesOf(id)).length, 1)
@@ -464,7 +464,7 @@ for (const engine of oneEngine('postgres')) {
           [undefined, ROOT_ID],
         ]
         for (const [who, id] of cases) {
-          const before = await told(id)
+          const before = await readUser(id)
           const ask = (method: string, path: string, body?: unknown) =>
             who ? as(who, method, path, body) : gateway.api(method, path, body)
           for (const reply of [
@@ -477,7 +477,7 @@ for (const engine of oneEngine('postgres')) {
             await ask('POST', '/api/user/manage', { id, action: 'add_quota', value: 5 }),
           ])
             assertRefused(reply, 403, 'forbidden')
-          assert.deepEqual(await told(id), before)
+          assert.deepEqual(await readUser(id), before)
         }
       })
 
@@ -490,7 +490,7 @@ for (const engine of oneEngine('postgres')) {
           403,
           'forbidden',
         )
-        assert.equal((await told(id)).role, 1)
+        assert.equal((await readUser(id)).role, 1)
       })
     })
 
@@ -554,7 +554,7 @@ for (const engine of oneEngine('postgres')) {
         await move(id, undefined, 1)
         await move(id, 'subtract', 4)
         await move(id, 'override', 100)
-        assert.equal((await told(id)).quota, 100)
+        assert.equal((await readUser(id)).quota, 100)
         const entries = (await entriesOf(id)).map(({ kind, amount, actor, reason, token_id }) => ({
           kind,
           amount,
@@ -609,7 +609,7 @@ for (const engine of oneEngine('postgres')) {
       it('can be reduced by the remainder minus holds: more is 409 and names both figures', async () => {
         const { id } = await gateway.createUser({ quota: 100 })
         await withAccount(id, { held: 40 * NANOS }, async () => {
-          const { quota, held_quota } = await told(id)
+          const { quota, held_quota } = await readUser(id)
           assert.deepEqual([quota, held_quota], [100, 40])
           for (const reply of [
             await move(id, 'subtract', 61),
@@ -619,7 +619,7 @@ for (const engine of oneEngine('postgres')) {
             assertRefused(reply, 409, 'conflict')
             assert.match(reply.body.message, /\b100\b.*\b40\b/)
           }
-          assert.equal((await told(id)).quota, 100)
+          assert.equal((await readUser(id)).quota, 100)
           assert.equal((await entriesOf(id)).length, 1)
           assert.equal((await move(id, 'subtract', 60)).body.data.quota, 40)
           assert.equal((await move(id, 'override', 40)).body.data.quota, 40)
@@ -635,7 +635,7 @@ for (const engine of oneEngine('postgres')) {
         for (const value of [MAX_UNITS + 1, -1, 1.5, '5', null, undefined])
           assertFault(await move(id, 'override', value), 'value')
         assertFault(await gateway.api('PUT', '/api/user/', { id, quota: MAX_UNITS + 1 }), 'quota')
-        assert.equal((await told(id)).quota, MAX_UNITS)
+        assert.equal((await readUser(id)).quota, MAX_UNITS)
         assert.equal((await move(id, 'override', 0)).body.data.quota, 0)
       })
 
@@ -643,7 +643,7 @@ for (const engine of oneEngine('postgres')) {
         const { id } = await gateway.createUser({ quota: 10 })
         for (const posted of [1, NANOS - 1, NANOS, NANOS + 1, 10 * NANOS])
           await withAccount(id, { posted }, async () => {
-            const { quota, used_quota } = await told(id)
+            const { quota, used_quota } = await readUser(id)
             assert.equal(quota, Math.floor((10 * NANOS - posted) / NANOS))
             assert.equal(used_quota, Math.ceil(posted / NANOS))
           })
@@ -675,7 +675,7 @@ for (const engine of oneEngine('postgres')) {
       it('gets the whole of an addition, also if requests that ran while it became limited cost more', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         await withAccount(id, { posted: 25 * NANOS }, async () => {
-          assert.equal((await told(id)).quota, 0)
+          assert.equal((await readUser(id)).quota, 0)
           assert.equal((await move(id, 'add', 5)).body.data.quota, 5)
           const entries = (await entriesOf(id)).slice(1)
           assert.deepEqual(
@@ -700,7 +700,7 @@ for (const engine of oneEngine('postgres')) {
       it('loses nothing with concurrent additions', async () => {
         const { id } = await gateway.createUser()
         await Promise.all(Array.from({ length: 20 }, () => move(id, 'add', 3)))
-        assert.equal((await told(id)).quota, 60)
+        assert.equal((await readUser(id)).quota, 60)
         assert.equal((await entriesOf(id)).length, 20)
       })
 
@@ -709,14 +709,14 @@ for (const engine of oneEngine('postgres')) {
         const replies = await Promise.all(Array.from({ length: 10 }, () => move(id, 'subtract', 20)))
         assert.equal(replies.filter(({ status }) => status === 200).length, 5)
         assert.equal(replies.filter(({ status }) => status === 409).length, 5)
-        assert.equal((await told(id)).quota, 0)
+        assert.equal((await readUser(id)).quota, 0)
       })
 
       it('is one of the requested values with concurrent overrides', async () => {
         const { id } = await gateway.createUser({ quota: 5 })
         const figures = Array.from({ length: 12 }, (_, i) => (i + 1) * 100)
         await Promise.all(figures.map(value => move(id, 'override', value)))
-        const { quota } = await told(id)
+        const { quota } = await readUser(id)
         assert.ok(figures.includes(quota), `${quota} was asked for by nobody`)
       })
 

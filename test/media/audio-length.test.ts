@@ -92,11 +92,11 @@ describe('an audio file', () => {
   })
 
   it('has its length in a WebM, or in its last cluster if a browser recorded it', async () => {
-    const told = Buffer.concat([
+    const webmWithDuration = Buffer.concat([
       EBML_HEAD,
       element('1549a966', Buffer.concat([SCALE, element('4489', float(8_000))])),
     ])
-    assert.deepEqual(await measureSound(stored(told)), { kind: 'webm', seconds: 8 })
+    assert.deepEqual(await measureSound(stored(webmWithDuration)), { kind: 'webm', seconds: 8 })
     const cluster = (ms: number) => {
       const time = Buffer.alloc(2)
       time.writeUInt16BE(ms)

@@ -13,8 +13,8 @@ for (const engine of oneEngine('sqlite')) {
   describe(`embeddings for clients of two formats on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
-    async function open(type: number, sent = 'sim-small') {
-      const { model } = await relay.serve(sent, { type })
+    async function open(type: number, sentModel = 'sim-small') {
+      const { model } = await relay.serve(sentModel, { type })
       const { id, key } = await relay.newToken()
       const { url } = relay.gateway
       return {

@@ -112,8 +112,8 @@ for (const engine of oneEngine('postgres')) {
       const address = await draw(key, { model, response_format: 'url' })
       assert.deepEqual(address.body?.data, [{ url: `data:image/png;base64,${PICTURE}` }])
       const other = await media.offer('dall-e-3', { image: 0.01 })
-      const asked = await draw(key, { model: other.model, response_format: 'b64_json' })
-      assert.equal(asked.body.data[0].b64_json, PICTURE)
+      const inlineReply = await draw(key, { model: other.model, response_format: 'b64_json' })
+      assert.equal(inlineReply.body.data[0].b64_json, PICTURE)
     })
 
     it('are streamed as partial images', async () => {
@@ -129,8 +129,8 @@ for (const engine of oneEngine('postgres')) {
     })
 
     it('that are streamed are charged by what the events report, and by their number if no usage is reported', async () => {
-      const drawn = async (sent: string, price: object) => {
-        const { model } = await media.offer(sent, { ...price })
+      const drawn = async (sentModel: string, price: object) => {
+        const { model } = await media.offer(sentModel, { ...price })
         const { id, sdk } = await media.open()
         for await (const _event of await sdk.images.generate({ model, prompt: 'a cat', stream: true }));
         return (await media.rowOf(id)).cost
@@ -232,7 +232,7 @@ for (const engine of oneEngine('postgres')) {
     it('are refused for invalid fields, before anything is sent or held', async () => {
       const { model } = await media.offer('gpt-image-1', { image: 0.01 })
       const { id, key } = await media.open()
-      const seen = await media.seenInAll()
+      const requestsBefore = await media.seenInAll()
       const cases: [object, string, string][] = [
         [{ model: undefined }, 'model', 'missing_parameter'],
         [{ prompt: undefined }, 'prompt', 'missing_parameter'],
@@ -259,13 +259,13 @@ for (const engine of oneEngine('postgres')) {
       assert.deepEqual([noImage.status, noImage.body.error.param], [400, 'image'])
       form.append('image', new File([], 'empty.png'))
       assert.equal((await media.post('/v1/images/edits', key, form)).status, 400)
-      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.seenInAll(), requestsBefore)
       assert.equal(await media.usedBy(id), 0)
     })
 
     describe('with an Idempotency-Key (docs/reference/relay-api.md: Idempotency on the relay)', () => {
-      let made = 0
-      const newKey = () => `picture-${engine}-${++made}`
+      let keyCount = 0
+      const newKey = () => `picture-${engine}-${++keyCount}`
       const ask = (token: string, key: string, body: object, path = '/v1/images/generations') =>
         media.api('POST', path, { prompt: 'a cat', ...body }, { token, headers: { 'idempotency-key': key } })
 
@@ -274,12 +274,12 @@ for (const engine of oneEngine('postgres')) {
         const { id, key: token } = await media.open()
         const key = newKey()
         const first = await ask(token, key, { model })
-        const seen = await media.seenInAll()
+        const requestsBefore = await media.seenInAll()
         const second = await ask(token, key, { model })
         assert.deepEqual([second.status, second.text], [200, first.text])
         assert.equal(second.headers.get('idempotency-replayed'), 'true')
         assert.notEqual(second.headers.get('x-request-id'), first.headers.get('x-request-id'))
-        assert.equal(await media.seenInAll(), seen)
+        assert.equal(await media.seenInAll(), requestsBefore)
         assert.equal((await media.rowsOf(id)).length, 1)
         const other = await ask(token, newKey(), { model })
         assert.notEqual(other.text, first.text)
@@ -384,12 +384,13 @@ for (const engine of oneEngine('postgres')) {
           .execute()
         assert.ok(row)
         const place = { table: 'idempotency', row: `${row.user_id} ${row.path} ${key}`, field: 'answer' }
-        const left = (node: string) => keyring.seal(JSON.stringify({ pending: node, boot: 'before' }), place)
+        const sealPending = (node: string) =>
+          keyring.seal(JSON.stringify({ pending: node, boot: 'before' }), place)
         const set = (answer_sealed: string) =>
           media.gateway.db.updateTable('idempotency').set({ answer_sealed }).where('key', '=', key).execute()
-        await set(left('another node'))
+        await set(sealPending('another node'))
         assert.equal((await ask(token, key, { model })).status, 409)
-        await set(left(nodeId))
+        await set(sealPending(nodeId))
         assert.equal((await ask(token, key, { model })).status, 200)
       })
 

@@ -85,7 +85,7 @@ for (const engine of oneEngine('sqlite')) {
 
     it('refuses fields that are missing or out of range', async () => {
       const { key } = await media.open()
-      const seen = await media.seenInAll()
+      const requestsBefore = await media.seenInAll()
       const cases: [Record<string, unknown>, string, string][] = [
         [{}, 'input', 'missing_parameter'],
         [{ input: '' }, 'input', 'missing_parameter'],
@@ -96,10 +96,10 @@ for (const engine of oneEngine('sqlite')) {
         [{ input: 'a', model: 7 }, 'model', 'invalid_parameter'],
       ]
       for (const [body, param, code] of cases) {
-        const { status, body: told } = await judge(key, body)
-        assert.deepEqual([status, told.error.param, told.error.code], [400, param, code])
+        const { status, body: replyBody } = await judge(key, body)
+        assert.deepEqual([status, replyBody.error.param, replyBody.error.code], [400, param, code])
       }
-      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.seenInAll(), requestsBefore)
     })
 
     it('fails over to the next channel if results are missing', async () => {
@@ -196,7 +196,7 @@ for (const engine of oneEngine('sqlite')) {
     it('refuses fields that are missing or out of range before anything is sent', async () => {
       const { model } = await media.offer('bge-reranker-v2-m3', { input: 1 })
       const { id, key } = await media.open()
-      const seen = await media.seenInAll()
+      const requestsBefore = await media.seenInAll()
       const cases: [object, string, string][] = [
         [{ model: undefined }, 'model', 'missing_parameter'],
         [{ query: undefined }, 'query', 'missing_parameter'],
@@ -215,7 +215,7 @@ for (const engine of oneEngine('sqlite')) {
         const { status, body } = await ranked(key, { model, ...fields })
         assert.deepEqual([status, body.error.param, body.error.code], [400, param, code])
       }
-      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.seenInAll(), requestsBefore)
       assert.equal(await media.usedBy(id), 0)
     })
 

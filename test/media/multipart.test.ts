@@ -23,9 +23,9 @@ describe('a multipart body', () => {
       { name: 'tag[]', value: '2' },
     ])
     for (let turn = 0; turn < 2; turn += 1) {
-      const sent = await buffer(body.open())
-      assert.equal(sent.length, body.length)
-      const form = await new Response(new Uint8Array(sent), {
+      const sentBytes = await buffer(body.open())
+      assert.equal(sentBytes.length, body.length)
+      const form = await new Response(new Uint8Array(sentBytes), {
         headers: { 'content-type': body.contentType },
       }).formData()
       assert.equal(form.get('prompt'), 'Grüße\r\n--b--')
@@ -38,8 +38,8 @@ describe('a multipart body', () => {
 
   it('lets no name break out of its header', async () => {
     const name = 'a"; filename="b\r\nX-Evil: 1'
-    const sent = await buffer(encodeMultipart([{ name, file: fileOf(Buffer.from('x'), name) }]).open())
-    const head = sent.toString().split('\r\n\r\n')[0] ?? ''
+    const sentBytes = await buffer(encodeMultipart([{ name, file: fileOf(Buffer.from('x'), name) }]).open())
+    const head = sentBytes.toString().split('\r\n\r\n')[0] ?? ''
     assert.equal(head.split('\r\n').length, 3)
     assert.ok(!/^x-evil/im.test(head))
   })

@@ -38,9 +38,9 @@ describe('recorded vendor responses beside chat', () => {
 
   it('are transcripts', () => {
     const words = read('openai-audio/openai-transcription.json')
-    const told = readCommonTranscript(words)
-    assert.equal(told.words?.[0]?.word, 'Galileo')
-    assert.deepEqual(told.usage, { ...EMPTY, seconds: 37, calls: 1 })
+    const transcript = readCommonTranscript(words)
+    assert.equal(transcript.words?.[0]?.word, 'Galileo')
+    assert.deepEqual(transcript.usage, { ...EMPTY, seconds: 37, calls: 1 })
     const whisper = recorded(
       'openai-audio/transcription_basic_functionality_openai_whisper-1_can_transcribe_audio.cassette.json',
     )
@@ -83,14 +83,14 @@ describe('recorded vendor responses beside chat', () => {
       for (const size of [1, 13, body.length]) {
         const meter = createEventMeter({ last: ['transcript.text.done'] })
         const bytes = Buffer.from(body)
-        const passed: Buffer[] = []
+        const forwardedChunks: Buffer[] = []
         for (let at = 0; at < bytes.length; at += size)
-          passed.push(...meter.push(bytes.subarray(at, at + size)))
-        passed.push(...meter.end())
+          forwardedChunks.push(...meter.push(bytes.subarray(at, at + size)))
+        forwardedChunks.push(...meter.end())
         assert.equal(meter.ending(), 'complete')
-        assert.equal(Buffer.concat([...passed, ...meter.closing()]).toString(), body)
+        assert.equal(Buffer.concat([...forwardedChunks, ...meter.closing()]).toString(), body)
         assert.ok(
-          !Buffer.concat(passed).includes('transcript.text.done'),
+          !Buffer.concat(forwardedChunks).includes('transcript.text.done'),
           'the last event waits for the books',
         )
         assert.ok(meter.reading.usage)
@@ -106,11 +106,11 @@ describe('recorded vendor responses beside chat', () => {
     )
     const read = readCommonRanking(cohere)
     assert.deepEqual([read.searches, read.ranked[0]?.index], [1, 1])
-    const told = voyage.dialects.rerank.native.decode(
+    const ranking = voyage.dialects.rerank.native.decode(
       recorded('voyage/test_voyageai_rerank_legacy.cassette.json'),
     )
-    assert.equal(told.ranked[0]?.index, 3)
-    assert.ok((told.tokens ?? 0) > 0)
+    assert.equal(ranking.ranked[0]?.index, 3)
+    assert.ok((ranking.tokens ?? 0) > 0)
   })
 
   it('are moderations', () => {
@@ -149,28 +149,28 @@ describe('recorded vendor responses beside chat', () => {
     const answer = recorded(
       'gemini/speech_basic_functionality_gemini_gemini-2_5-flash-preview-tts_can_speak.cassette.json',
     )
-    const spoken = gemini.dialects.speech.gemini.decode(answer, { format: 'wav' } as SpeechAsk)
-    assert.equal(spoken.audio.toString('latin1', 0, 4), 'RIFF')
-    assert.deepEqual([spoken.usage?.input, spoken.usage?.audioOutput], [11, 111])
+    const speech = gemini.dialects.speech.gemini.decode(answer, { format: 'wav' } as SpeechAsk)
+    assert.equal(speech.audio.toString('latin1', 0, 4), 'RIFF')
+    assert.deepEqual([speech.usage?.input, speech.usage?.audioOutput], [11, 111])
   })
 
   it('are embeddings of vendors with their own format', () => {
-    const asked = { model: 'm', inputs: ['a', 'b'] }
+    const request = { model: 'm', inputs: ['a', 'b'] }
     const recorded = (path: string) => read(path).interactions.at(-1).response.body
-    const made = voyage.dialects.embeddings.openai.decode(
+    const embeddings = voyage.dialects.embeddings.openai.decode(
       recorded('voyage/test_voyageai_embed_async_legacy.cassette.json'),
-      asked,
+      request,
     )
     assert.deepEqual(
-      made.vectors.map(vector => vector.length),
+      embeddings.vectors.map(vector => vector.length),
       [512, 512],
     )
-    assert.equal(made.tokens, 12)
+    assert.equal(embeddings.tokens, 12)
     const { vectors, tokens } = gemini.dialects.embeddings.gemini.decode(
       recorded(
         'gemini/embedding_basic_functionality_gemini_gemini-embedding-001_can_handle_multiple_texts_with_custom_dimensions.cassette.json',
       ),
-      { ...asked, inputs: ['a', 'b', 'c'], dimensions: 8 },
+      { ...request, inputs: ['a', 'b', 'c'], dimensions: 8 },
     )
     assert.equal(tokens, undefined)
     for (const vector of vectors) assert.ok(Math.abs(Math.hypot(...vector) - 1) < 1e-9)

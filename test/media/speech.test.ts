@@ -64,9 +64,9 @@ for (const engine of oneEngine('postgres')) {
             ['flac', 'audio/flac'],
             ['opus', 'audio/ogg'],
           ] as const) {
-            const asked = { model, input: 'Hello', voice: 'alloy' }
+            const speechRequest = { model, input: 'Hello', voice: 'alloy' }
             const answer = await sdk.audio.speech.create(
-              format ? { ...asked, response_format: format } : asked,
+              format ? { ...speechRequest, response_format: format } : speechRequest,
             )
             assert.equal(answer.headers.get('content-type'), type, path)
             assert.equal(await answer.text(), 'sound')
@@ -92,8 +92,8 @@ for (const engine of oneEngine('postgres')) {
       for (const format of ['mp3', 'wav', 'pcm', 'opus', 'aac'] as const) {
         const { model } = await media.offer('sim-words-7', { per_minute: 0.06 })
         const { id, sdk } = await media.open()
-        const asked = { model, input: 'Hello', voice: 'alloy', response_format: format }
-        await (await sdk.audio.speech.create(asked)).arrayBuffer()
+        const speechRequest = { model, input: 'Hello', voice: 'alloy', response_format: format }
+        await (await sdk.audio.speech.create(speechRequest)).arrayBuffer()
         const row = await media.rowOf(id)
         assert.equal(row.other.seconds, 7, format)
         assert.equal(row.cost, 7_000_000, format)
@@ -140,7 +140,7 @@ for (const engine of oneEngine('postgres')) {
     it('refuses fields that are missing or out of range before anything is sent or held', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { id, key } = await media.open()
-      const seen = await media.seenInAll()
+      const requestsBefore = await media.seenInAll()
       const cases: [Record<string, unknown>, string, string][] = [
         [{ model: undefined }, 'model', 'missing_parameter'],
         [{ model: '' }, 'model', 'missing_parameter'],
@@ -171,7 +171,7 @@ for (const engine of oneEngine('postgres')) {
           JSON.stringify(fields),
         )
       }
-      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.seenInAll(), requestsBefore)
       assert.equal(await media.usedBy(id), 0)
     })
 
@@ -196,10 +196,10 @@ for (const engine of oneEngine('postgres')) {
     it('is refused if the balance is insufficient, with nothing sent', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { id, key } = await media.open({ remain_quota: 30 })
-      const seen = await media.seenInAll()
+      const requestsBefore = await media.seenInAll()
       const reply = await say(key, { model, input: 'five!' })
       assert.deepEqual([reply.status, reply.body.error.code], [429, 'insufficient_quota'])
-      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.seenInAll(), requestsBefore)
       assert.equal((await say(key, { model, input: 'four' })).status, 200)
       assert.equal(await media.usedBy(id), 30)
     })

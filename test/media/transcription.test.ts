@@ -26,11 +26,11 @@ for (const engine of oneEngine('sqlite')) {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { id, sdk } = await media.open()
       const file = wavOf(3.2)
-      const said = `I heard speech.wav of ${wavFile(3.2).length} bytes.`
+      const expectedText = `I heard speech.wav of ${wavFile(3.2).length} bytes.`
       const json = await sdk.audio.transcriptions.create({ model, file })
-      assert.equal(json.text, said)
+      assert.equal(json.text, expectedText)
       const text = await sdk.audio.transcriptions.create({ model, file, response_format: 'text' })
-      assert.equal(text, `${said}\n`)
+      assert.equal(text, `${expectedText}\n`)
       const srt = await sdk.audio.transcriptions.create({ model, file, response_format: 'srt' })
       assert.match(srt, /^1\n00:00:00,000 --> 00:00:03,000\nI heard/)
       const vtt = await sdk.audio.transcriptions.create({ model, file, response_format: 'vtt' })
@@ -178,7 +178,7 @@ for (const engine of oneEngine('sqlite')) {
     it('refuses fields that are missing or out of range before anything is sent or held', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { id, key } = await media.open()
-      const seen = await media.seenInAll()
+      const requestsBefore = await media.seenInAll()
       const wav = wavOf(1)
       const cases: [string, FormData, string, string][] = [
         ['no file', soundForm({ model }), 'file', 'missing_parameter'],
@@ -223,7 +223,7 @@ for (const engine of oneEngine('sqlite')) {
       assert.equal((await media.post(PATH, key, two)).status, 400)
       const json = await media.api('POST', PATH, { model }, { token: key })
       assert.deepEqual([json.status, json.body.error.code], [415, 'unsupported_media_type'])
-      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.seenInAll(), requestsBefore)
       assert.equal(await media.usedBy(id), 0)
     })
 
@@ -231,7 +231,7 @@ for (const engine of oneEngine('sqlite')) {
       const { model } = await media.offer('sim-latency-5000', PER_SECOND)
       const { id, key } = await media.open()
       const leaving = new AbortController()
-      const asked = fetch(`${media.gateway.url}${PATH}`, {
+      const pendingResponse = fetch(`${media.gateway.url}${PATH}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}` },
         body: soundForm({ model }, wavOf(12)),
@@ -241,7 +241,7 @@ for (const engine of oneEngine('sqlite')) {
         (await media.seen('sim-latency-5000')).length > 0 ? true : undefined,
       )
       leaving.abort()
-      await assert.rejects(asked)
+      await assert.rejects(pendingResponse)
       const row = await media.rowOf(id)
       assert.deepEqual([row.cost, row.other.source], [12 * SECOND_NANOS, 'input_only'])
     })

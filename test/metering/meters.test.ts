@@ -21,9 +21,9 @@ function cut(bytes: Buffer, size: number): readonly Buffer[] {
 function meter(bytes: Buffer, options: StreamMeterOptions, size = Number.POSITIVE_INFINITY) {
   const meter = createStreamMeter(options)
   const pieces = cut(bytes, size).flatMap(chunk => meter.push(chunk))
-  const sent = Buffer.concat([...pieces, ...meter.end()]).toString()
-  const held = Buffer.concat(meter.closing()).toString()
-  return { sent, held, reading: { ...meter.reading }, ending: meter.ending() }
+  const sentText = Buffer.concat([...pieces, ...meter.end()]).toString()
+  const heldText = Buffer.concat(meter.closing()).toString()
+  return { sent: sentText, held: heldText, reading: { ...meter.reading }, ending: meter.ending() }
 }
 
 const ASKED = { includeUsage: true }
@@ -41,15 +41,19 @@ const stream = (...events: readonly unknown[]) => Buffer.from(events.map(frame).
 describe('a metered stream', () => {
   it('forwards every byte, and holds back [DONE] until after the settlement', () => {
     const bytes = stream(content('Hel'), content('lo'), FINISH, USAGE, DONE)
-    const { sent, held, ending } = meter(bytes, ASKED)
-    assert.equal(sent + held, bytes.toString())
-    assert.equal(held, frame(DONE))
+    const { sent: sentText, held: heldText, ending } = meter(bytes, ASKED)
+    assert.equal(sentText + heldText, bytes.toString())
+    assert.equal(heldText, frame(DONE))
     assert.equal(ending, 'complete')
   })
 
   it('removes the chunk that contains only usage if the client did not request it', () => {
-    const { sent, held, reading } = meter(stream(content('Hi'), FINISH, USAGE, DONE), NOT_ASKED)
-    assert.equal(sent + held, frame(content('Hi')) + frame(FINISH) + frame(DONE))
+    const {
+      sent: sentText,
+      held: heldText,
+      reading,
+    } = meter(stream(content('Hi'), FINISH, USAGE, DONE), NOT_ASKED)
+    assert.equal(sentText + heldText, frame(content('Hi')) + frame(FINISH) + frame(DONE))
     assert.deepEqual(reading.usage, readOpenAiUsage(USAGE.usage))
   })
 
@@ -60,8 +64,8 @@ describe('a metered stream', () => {
       stream(content('!'), DONE),
     ])
     for (const size of CHUNK_SIZES) {
-      const { sent, held } = meter(bytes, NOT_ASKED, size)
-      assert.equal(sent + held, bytes.toString().replace(frame(USAGE), ''))
+      const { sent: sentText, held: heldText } = meter(bytes, NOT_ASKED, size)
+      assert.equal(sentText + heldText, bytes.toString().replace(frame(USAGE), ''))
     }
   })
 
@@ -69,8 +73,8 @@ describe('a metered stream', () => {
     const filter = { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }
     const last = { ...FINISH, usage: USAGE.usage }
     const bytes = stream(filter, content('Hi'), last, DONE)
-    const { sent, held } = meter(bytes, NOT_ASKED)
-    assert.equal(sent + held, bytes.toString())
+    const { sent: sentText, held: heldText } = meter(bytes, NOT_ASKED)
+    assert.equal(sentText + heldText, bytes.toString())
   })
 
   it('keeps its usage if a report of zeros follows, and takes a smaller report that is not zero', () => {
@@ -89,11 +93,11 @@ describe('a metered stream', () => {
   })
 
   it('uses the last usage and never adds them up', () => {
-    const told = [1, 2, 3].map(tokens => ({
+    const usageChunks = [1, 2, 3].map(tokens => ({
       ...content('x'),
       usage: { prompt_tokens: 4, completion_tokens: tokens },
     }))
-    const { reading } = meter(stream(...told, FINISH, USAGE, USAGE, DONE), NOT_ASKED)
+    const { reading } = meter(stream(...usageChunks, FINISH, USAGE, USAGE, DONE), NOT_ASKED)
     assert.equal(totalInput(reading.usage as Usage), 5)
     assert.equal(totalOutput(reading.usage as Usage), 2)
   })
@@ -189,10 +193,10 @@ describe('a metered stream', () => {
     for (const error of errors) {
       const rest = `${error}${frame(content('!'))}: note\n\n${frame(DONE)}`
       const bytes = Buffer.from(frame(content('Hi')) + rest)
-      const { sent, held, reading, ending } = meter(bytes, ASKED)
+      const { sent: sentText, held: heldText, reading, ending } = meter(bytes, ASKED)
       assert.equal(ending, 'error')
-      assert.equal(sent, frame(content('Hi')))
-      assert.equal(held, rest)
+      assert.equal(sentText, frame(content('Hi')))
+      assert.equal(heldText, rest)
       assert.match(JSON.stringify(reading.error), /overloaded/)
     }
   })
@@ -207,8 +211,8 @@ describe('a metered stream', () => {
 
   it('continues after a malformed event, and forwards it', () => {
     const bytes = stream(content('Hi'), '{"choices":[{"del', 'what?', content('!'), FINISH, USAGE, DONE)
-    const { sent, held, reading, ending } = meter(bytes, ASKED)
-    assert.equal(sent + held, bytes.toString())
+    const { sent: sentText, held: heldText, reading, ending } = meter(bytes, ASKED)
+    assert.equal(sentText + heldText, bytes.toString())
     assert.equal(reading.malformed, 2)
     assert.equal(reading.textBytes, 3)
     assert.deepEqual(reading.usage, readOpenAiUsage(USAGE.usage))
@@ -226,13 +230,13 @@ describe('a metered stream', () => {
   it('adds a missing blank line to the last event, and drops a truncated event', () => {
     for (const missing of [1, 2]) {
       const bytes = stream(content('Hi'), FINISH)
-      const { sent, ending } = meter(bytes.subarray(0, -missing), ASKED)
-      assert.equal(sent.trimEnd(), bytes.toString().trimEnd())
-      assert.ok(sent.endsWith('\n\n'))
+      const { sent: sentText, ending } = meter(bytes.subarray(0, -missing), ASKED)
+      assert.equal(sentText.trimEnd(), bytes.toString().trimEnd())
+      assert.ok(sentText.endsWith('\n\n'))
       assert.equal(ending, 'complete')
     }
-    const { sent, ending } = meter(stream(content('Hi'), FINISH).subarray(0, -9), ASKED)
-    assert.equal(sent, frame(content('Hi')))
+    const { sent: sentEvents, ending } = meter(stream(content('Hi'), FINISH).subarray(0, -9), ASKED)
+    assert.equal(sentEvents, frame(content('Hi')))
     assert.equal(ending, 'incomplete')
     assert.equal(meter(stream(content('Hi'), DONE).subarray(0, -2), ASKED).ending, 'complete')
   })
@@ -386,8 +390,8 @@ describe('every stream', () => {
       { transcript: name },
       () => {
         for (const size of CHUNK_SIZES) {
-          const { sent, held } = meter(bytes, { includeUsage: false, usageOptions }, size)
-          assert.equal(sent + held, plain.withoutUsageAlone)
+          const { sent: sentText, held: heldText } = meter(bytes, { includeUsage: false, usageOptions }, size)
+          assert.equal(sentText + heldText, plain.withoutUsageAlone)
         }
       },
     )
@@ -395,11 +399,16 @@ describe('every stream', () => {
     law(`${name} is parsed the same with other line ends`, { transcript: name }, () => {
       for (const end of ['\r\n', '\r']) {
         const other = Buffer.from(bytes.toString().replaceAll('\n', end))
-        const { reading, ending, sent, held } = meter(other, { includeUsage: true, usageOptions }, 64)
+        const {
+          reading,
+          ending,
+          sent: sentText,
+          held: heldText,
+        } = meter(other, { includeUsage: true, usageOptions }, 64)
         const usual = meter(bytes, { includeUsage: true, usageOptions })
         assert.deepEqual(reading, usual.reading)
         assert.equal(ending, usual.ending)
-        assert.equal(sent + held, other.toString())
+        assert.equal(sentText + heldText, other.toString())
       }
     })
 

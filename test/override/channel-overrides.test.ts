@@ -100,13 +100,17 @@ for (const engine of oneEngine('sqlite'))
 
       it('responds in place of the provider, which is not called and not paid', async () => {
         const value = { message: 'this channel takes no such thing', status_code: 422, code: 'nope' }
-        const { reply, asked, tokenId } = await askThrough({
+        const {
+          reply,
+          asked: requestCount,
+          tokenId,
+        } = await askThrough({
           param_override: { operations: [{ mode: 'return_error', value }] },
         })
         assert.equal(reply.status, 422)
         assert.equal(reply.body.error.message, value.message)
         assert.equal(reply.body.error.code, 'nope')
-        assert.equal(asked, 0)
+        assert.equal(requestCount, 0)
         assert.equal((await relay.rowOf(tokenId)).cost, 0)
       })
 
@@ -222,7 +226,7 @@ for (const engine of oneEngine('sqlite'))
       })
 
       it('forwards the headers of the client by a pattern or all of them, and never its credentials', async () => {
-        const sent = {
+        const clientHeaders = {
           'x-client-a': '1',
           'x-other': '2',
           'user-agent': 'its-own/1',
@@ -232,11 +236,11 @@ for (const engine of oneEngine('sqlite'))
           'x-forwarded-for': '10.0.0.1',
           'proxy-authorization': 'Basic x',
         }
-        await askThrough({ header_override: { 're:^X-Client-': '' } }, { headers: sent })
+        await askThrough({ header_override: { 're:^X-Client-': '' } }, { headers: clientHeaders })
         const some = provider.last().headers
         assert.equal(some['x-client-a'], '1')
         assert.equal('x-other' in some, false)
-        await askThrough({ header_override: { '*': '', 'X-Other': 'ours' } }, { headers: sent })
+        await askThrough({ header_override: { '*': '', 'X-Other': 'ours' } }, { headers: clientHeaders })
         const all = provider.last().headers
         assert.equal(all['x-client-a'], '1')
         assert.equal(all['x-other'], 'ours')
@@ -276,14 +280,14 @@ for (const engine of oneEngine('sqlite'))
           setting,
         })
         const [id = 0] = channels
-        const told = await channelOf(id)
-        assert.notEqual(told.header_override.Authorization, secret)
-        assert.match(told.header_override.Authorization, /…/)
-        assert.equal(told.header_override['X-Team'], 'a')
-        assert.equal(told.header_override['X-Key'], '{api_key}')
+        const storedChannel = await channelOf(id)
+        assert.notEqual(storedChannel.header_override.Authorization, secret)
+        assert.match(storedChannel.header_override.Authorization, /…/)
+        assert.equal(storedChannel.header_override['X-Team'], 'a')
+        assert.equal(storedChannel.header_override['X-Key'], '{api_key}')
 
-        const sentBack = { ...told.header_override, 'X-Team': 'b' }
-        const update = { id, header_override: sentBack, setting: told.setting }
+        const sentBack = { ...storedChannel.header_override, 'X-Team': 'b' }
+        const update = { id, header_override: sentBack, setting: storedChannel.setting }
         await relay.must(relay.api('PUT', '/api/channel/', update))
         const { key } = await relay.newToken()
         assert.equal((await relay.chat(key, ask(model))).status, 200)

@@ -10,9 +10,9 @@ type Around = { client?: Record<string, string>; headers?: Record<string, string
 const CHAT = { model: 'm', messages: [{ role: 'user', content: ' Hello World ' }], top_p: 1 }
 
 function read(operations: readonly unknown[]) {
-  const found = readOverride({ operations })
-  assert.ok('value' in found, JSON.stringify(found))
-  return found.value
+  const result = readOverride({ operations })
+  assert.ok('value' in result, JSON.stringify(result))
+  return result.value
 }
 
 function apply(operations: readonly unknown[], body: unknown = CHAT, around: Around = {}) {
@@ -30,9 +30,9 @@ function apply(operations: readonly unknown[], body: unknown = CHAT, around: Aro
 const bodyAfter = (operations: readonly unknown[], body: unknown = CHAT, around: Around = {}) =>
   JSON.parse(apply(operations, body, around).text)
 
-const faultOf = (given: Json) => {
-  const found = readOverride(given)
-  return 'fault' in found ? found.fault.path : undefined
+const faultOf = (override: Json) => {
+  const result = readOverride(override)
+  return 'fault' in result ? result.fault.path : undefined
 }
 const operationFault = (operation: unknown) =>
   faultOf({ operations: [operation] })?.replace('.operations.0', '')
@@ -160,12 +160,12 @@ describe('an override of a body', () => {
   })
 
   it('leaves every byte unchanged that it does not edit', () => {
-    const written = '{ "seed": 12345678901234567890, "a" : [1.0, {"b":1e2}],\n "top_p":1}'
+    const bodyText = '{ "seed": 12345678901234567890, "a" : [1.0, {"b":1e2}],\n "top_p":1}'
     assert.equal(
-      apply([{ mode: 'set', path: 'top_p', value: 2 }], written).text,
-      written.replace('"top_p":1', '"top_p":2'),
+      apply([{ mode: 'set', path: 'top_p', value: 2 }], bodyText).text,
+      bodyText.replace('"top_p":1', '"top_p":2'),
     )
-    assert.equal(apply([{ mode: 'delete', path: 'nothing.here' }], written).text, written)
+    assert.equal(apply([{ mode: 'delete', path: 'nothing.here' }], bodyText).text, bodyText)
   })
 
   it('supports members of any name', () => {
@@ -290,7 +290,7 @@ describe('an override of a body', () => {
     assert.equal(operationFault({ mode: 'set_header', path: 'x-api-key', value: 'typed-in' }), '.value')
     assert.equal(operationFault({ mode: 'copy_header', from: 'Authorization', to: 'x' }), '.from')
     assert.equal(operationFault({ mode: 'pass_headers', value: ['cookie'] }), '.value')
-    const condition = (given: unknown) => operationFault({ mode: 'delete', path: 'a', conditions: [given] })
+    const condition = (fields: unknown) => operationFault({ mode: 'delete', path: 'a', conditions: [fields] })
     assert.equal(condition({ path: 'a', mode: 'gt', value: '1' }), '.conditions.0.value')
     assert.equal(condition({ path: 'a', mode: 'like', value: '1' }), '.conditions.0.mode')
     assert.equal(condition({ mode: 'full', value: '1' }), '.conditions.0.path')

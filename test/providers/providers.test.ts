@@ -19,9 +19,9 @@ import {
 import { allOf, geminiModels, namesAt, ollamaModels, openaiModels } from '../../src/providers/model-lists.ts'
 
 const provider = (type: number): Provider => {
-  const found = providerOf(type)
-  assert.ok(found, `no provider of type ${type}`)
-  return found
+  const foundProvider = providerOf(type)
+  assert.ok(foundProvider, `no provider of type ${type}`)
+  return foundProvider
 }
 
 /** A vendor with the common paths and no base URL. */
@@ -107,9 +107,9 @@ for (const each of providers) {
     })
 
     it('has URLs that parse and lose no segment, once its fields are set', () => {
-      const told = Object.fromEntries((each.fields ?? []).map(({ name }) => [name, 'x']))
+      const settings = Object.fromEntries((each.fields ?? []).map(({ name }) => [name, 'x']))
       const key = '{"project_id":"p"}'
-      const values = { ...REQUEST_VALUES, ...fieldValues(each, key, told) }
+      const values = { ...REQUEST_VALUES, ...fieldValues(each, key, settings) }
       for (const path of pathsOf(each)) {
         const address = fill(endpoint(each, each.baseUrl ?? 'https://host.example', path), values)
         assert.ok(address, `${path} has a placeholder that nothing fills`)

@@ -353,8 +353,10 @@ const DIFFERENCES: Record<string, string> = {
  */
 function statedUsd(price: Price, { variant, unit }: Fact): number | undefined {
   const { variants = [], ...base } = priceFields(price)
-  const asked = variant.split(' ')
-  const fitting = variants.find(({ when }) => Object.values(when).every(wanted => asked.includes(wanted)))
+  const variantWords = variant.split(' ')
+  const fitting = variants.find(({ when }) =>
+    Object.values(when).every(condition => variantWords.includes(condition)),
+  )
   const fields = { ...base, ...fitting }
   const perSecond =
     fields.per_second ?? (fields.per_minute === undefined ? undefined : fields.per_minute / 60)

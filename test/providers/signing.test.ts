@@ -44,7 +44,7 @@ describe('a request that is signed for AWS', () => {
     const text = ['AWS4-HMAC-SHA256', '20260304T050607Z', scope, sha256(canonical)].join('\n')
     const secret = KEY.split('|')[1]
     const parts = ['20260304', 'eu-central-1', 'bedrock', 'aws4_request']
-    const key = parts.reduce<string | Buffer>((made, part) => hmac(made, part), `AWS4${secret}`)
+    const key = parts.reduce<string | Buffer>((derivedKey, part) => hmac(derivedKey, part), `AWS4${secret}`)
     const signature = hmac(key, text).toString('hex')
     assert.deepEqual(proof, {
       'x-amz-date': '20260304T050607Z',
@@ -75,11 +75,11 @@ describe('a request that is signed for AWS', () => {
 })
 
 describe('a signed request that is sent', () => {
-  const heard: { headers: IncomingHttpHeaders; body: string }[] = []
+  const receivedRequests: { headers: IncomingHttpHeaders; body: string }[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
-    heard.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
+    receivedRequests.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
     response.end('{}')
   })
   const upstream = openUpstream(16)
@@ -102,12 +102,12 @@ describe('a signed request that is sent', () => {
     const sign = async ({ body }: { body: Buffer }) => ({ 'x-proof': sha256(body) })
     const outcome = await upstream.exchange({ ...ask(), sign }).outcome
     assert.equal(outcome.kind, 'buffered')
-    assert.equal(heard.at(-1)?.headers['x-proof'], sha256(heard.at(-1)?.body ?? ''))
-    assert.equal(heard.at(-1)?.headers['content-type'], 'application/json')
+    assert.equal(receivedRequests.at(-1)?.headers['x-proof'], sha256(receivedRequests.at(-1)?.body ?? ''))
+    assert.equal(receivedRequests.at(-1)?.headers['content-type'], 'application/json')
   })
 
   it('is not sent if it cannot be signed, or if its client has disconnected', async () => {
-    const before = heard.length
+    const before = receivedRequests.length
     const failing = upstream.exchange({ ...ask(), sign: () => Promise.reject(new Error('no key')) })
     assert.deepEqual(await failing.outcome, {
       kind: 'failure',
@@ -115,9 +115,9 @@ describe('a signed request that is sent', () => {
       message: 'no key',
       wasSent: false,
     })
-    const left = upstream.exchange({ ...ask(), sign: async () => ({}) })
-    left.abort()
-    assert.equal((await left.outcome).kind, 'failure')
-    assert.equal(heard.length, before)
+    const abortedExchange = upstream.exchange({ ...ask(), sign: async () => ({}) })
+    abortedExchange.abort()
+    assert.equal((await abortedExchange.outcome).kind, 'failure')
+    assert.equal(receivedRequests.length, before)
   })
 })

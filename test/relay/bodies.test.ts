@@ -26,13 +26,13 @@ for (const engine of oneEngine('postgres'))
         undefined,
         token === undefined ? {} : { token },
       )
-    const kept = async () =>
+    const readStoredIds = async () =>
       [
         ...(await relay.gateway.db.selectFrom('body_pages').select('id').execute()),
         ...(await relay.gateway.db.selectFrom('body_places').select('request_id as id').execute()),
       ].map(({ id }) => id)
     const untilKept = (...ids: readonly string[]) =>
-      until('the bodies', async () => new Set(await kept()).isSupersetOf(new Set(ids)) || undefined)
+      until('the bodies', async () => new Set(await readStoredIds()).isSupersetOf(new Set(ids)) || undefined)
     const pageOf = async (requestId: string) =>
       (
         await relay.gateway.db
@@ -63,7 +63,7 @@ for (const engine of oneEngine('postgres'))
       const reply = await ask(key, 'not kept')
       const marker = idOf(await ask(last, 'kept'))
       await untilKept(marker)
-      assert.equal((await kept()).includes(idOf(reply)), false)
+      assert.equal((await readStoredIds()).includes(idOf(reply)), false)
       assert.equal((await read(idOf(reply))).status, 404)
     })
 
@@ -93,7 +93,7 @@ for (const engine of oneEngine('postgres'))
       const body = await relay.must(read(idOf(rejected)))
       assert.deepEqual([body.status, body.answer.text], [404, rejected.text])
       assert.match(body.request.text, /rejected/)
-      assert.equal((await kept()).includes(idOf(ok)), false)
+      assert.equal((await readStoredIds()).includes(idOf(ok)), false)
     })
 
     it('are those of the stronger mode of token and user', async () => {
@@ -124,7 +124,7 @@ for (const engine of oneEngine('postgres'))
       await set({ log_bodies_models: `another-model, ${model}` })
       const listed = await ask(key, 'this model')
       assert.equal((await read(idOf(listed))).status, 200)
-      assert.equal((await kept()).includes(idOf(other)), false)
+      assert.equal((await readStoredIds()).includes(idOf(other)), false)
       await set({ log_bodies_models: null })
     })
 
@@ -234,7 +234,7 @@ for (const engine of oneEngine('postgres'))
       const erased = idOf(await ask(key, 'erased'))
       await untilKept(erased)
       await relay.must(relay.gateway.api('DELETE', `/api/user/${id}`))
-      assert.equal((await kept()).includes(erased), false)
+      assert.equal((await readStoredIds()).includes(erased), false)
 
       /** In a page without the others. */
       const askAlone = async (content: string) => {
@@ -255,14 +255,14 @@ for (const engine of oneEngine('postgres'))
       await age(large, 2 * HOUR_S)
       const job = retention()
       assert.equal((await job.sweep()).bodies, 1)
-      assert.equal((await kept()).includes(old), false)
+      assert.equal((await readStoredIds()).includes(old), false)
       // Four more bodies of 240 kB exceed a megabyte, so the oldest is removed.
       for (let turn = 0; turn < 4; turn++) await askAlone('large '.repeat(40_000))
       const last = await askAlone('last')
       await set({ body_budget_mb: 1 })
       assert.ok((await job.sweep()).bodies > 0)
-      const left = await kept()
-      assert.deepEqual([left.includes(large), left.includes(last)], [false, true])
+      const remainingIds = await readStoredIds()
+      assert.deepEqual([remainingIds.includes(large), remainingIds.includes(last)], [false, true])
       await set({ body_budget_mb: null })
       await job.close()
     })

@@ -50,7 +50,7 @@ for (const engine of oneEngine('sqlite'))
       const { model } = await relay.serve('sim-words-4', { base_url: house.url })
       const { id, key } = await relay.newToken()
       const leaving = new AbortController()
-      const asked = fetch(`${relay.gateway.url}/v1/chat/completions`, {
+      const pendingResponse = fetch(`${relay.gateway.url}/v1/chat/completions`, {
         method: 'POST',
         signal: leaving.signal,
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -61,7 +61,7 @@ for (const engine of oneEngine('sqlite'))
         return held_quota > 0 ? true : undefined
       })
       leaving.abort()
-      await assert.rejects(asked)
+      await assert.rejects(pendingResponse)
       const { cost, other } = await relay.rowOf(id)
       assert.deepEqual({ cost, source: other.source }, { cost: 0, source: 'zero' })
       assert.equal(await relay.usedBy(id), 0)

@@ -13,12 +13,12 @@ describe('a stream whose hold fails with an exception', () => {
   it('is cut, and its channel is not at fault', async () => {
     let receiver: Receiver | undefined
     let aborted = 0
-    const written: string[] = []
+    const writtenChunks: string[] = []
     const response = Object.assign(new EventEmitter(), {
       destroyed: false,
       chunkedEncoding: false,
       writableCorked: 0,
-      write: (bytes: Buffer) => written.push(bytes.toString()) > 0,
+      write: (bytes: Buffer) => writtenChunks.push(bytes.toString()) > 0,
     })
     const meter = {
       reading: emptyReading(),
@@ -55,7 +55,7 @@ describe('a stream whose hold fails with an exception', () => {
       failure: { kind: 'failure', reason: 'local', message: 'The amount is too large.', wasSent: true },
     })
     assert.equal(aborted, 1)
-    assert.deepEqual(written, ['data: 1\n\n'])
+    assert.deepEqual(writtenChunks, ['data: 1\n\n'])
     const fault = streamFault(delivery, meter)
     assert.equal(fault?.code, 'internal_error')
     assert.deepEqual(streamHealth(delivery, fault), { kind: 'client' })

@@ -393,8 +393,8 @@ describe('a provider that fails', () => {
     })
 
     /** The client has received five words when the timer fires. */
-    async function timeOutAfterFiveWords(t: TestContext, sent: string, name: string, ms: number) {
-      const { model } = await relay.serve(sent, timeouts({ [name]: ms }))
+    async function timeOutAfterFiveWords(t: TestContext, sentModel: string, name: string, ms: number) {
+      const { model } = await relay.serve(sentModel, timeouts({ [name]: ms }))
       const { id, key } = await relay.newToken()
       const timers = holdTimers(t, ms)
       const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
@@ -704,10 +704,10 @@ for (const engine of oneEngine('postgres'))
       assert.ok(replies.slice(0, 20).filter(isGood).length <= 2)
       assert.equal(replies.filter(isGood).length, 10)
       assert.equal((await user.self()).quota, 0)
-      const told = async (id: number) =>
+      const usedQuotaOf = async (id: number) =>
         (await relay.must(relay.api('GET', `/api/token/${id}`, undefined, { token: user.accessToken })))
           .used_quota
-      assert.equal((await told(tight.id)) + (await told(wide.id)), 50_000)
+      assert.equal((await usedQuotaOf(tight.id)) + (await usedQuotaOf(wide.id)), 50_000)
     })
 
     it('refuses an unlimited token whose user has no balance', async () => {
@@ -720,9 +720,9 @@ for (const engine of oneEngine('postgres'))
     it('bills the price at admission, even if it changes before the response', async () => {
       const { model } = await relay.serve('sim-words-4-slow-300')
       const { id, key } = await relay.newToken()
-      const seen = await relay.seenInAll()
+      const requestsBefore = await relay.seenInAll()
       const running = relay.chat(key, ask(model))
-      await relay.untilSeen(seen + 1)
+      await relay.untilSeen(requestsBefore + 1)
       await relay.must(relay.api('POST', '/api/price/', { model, input: 50, output: 50 }))
       assert.equal((await running).status, 200)
       assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
@@ -752,14 +752,18 @@ for (const engine of oneEngine('postgres'))
 
     it('bills the model name mapped by the channel that responded', async () => {
       const model = `mapped-${engine}`
-      for (const [index, [sent, input]] of (
+      for (const [index, [sentModel, input]] of (
         [
           ['sim-status-500-dear', 90],
           ['sim-words-5-cheap', 1],
         ] as const
       ).entries()) {
-        await relay.addChannel({ models: [model], model_mapping: { [model]: sent }, priority: 9 - index })
-        await relay.must(relay.api('POST', '/api/price/', { model: sent, input, output: input }))
+        await relay.addChannel({
+          models: [model],
+          model_mapping: { [model]: sentModel },
+          priority: 9 - index,
+        })
+        await relay.must(relay.api('POST', '/api/price/', { model: sentModel, input, output: input }))
       }
       const { id, key } = await relay.newToken()
       assert.equal((await relay.chat(key, ask(model))).status, 200)
@@ -770,9 +774,9 @@ for (const engine of oneEngine('postgres'))
       const { model } = await relay.serve('sim-words-20-pace-150')
       const deleted = await relay.newToken()
       const expiring = await relay.newToken()
-      const seen = await relay.seenInAll()
+      const requestsBefore = await relay.seenInAll()
       const running = [expiring, deleted].map(({ key }) => relay.chat(key, ask(model, STREAM)))
-      await relay.untilSeen(seen + 2)
+      await relay.untilSeen(requestsBefore + 2)
       await relay.must(relay.api('DELETE', `/api/token/${deleted.id}`))
       const expired_time = Math.floor(Date.now() / 1000) - 1
       await relay.gateway.db
@@ -818,13 +822,13 @@ describe('a client that', () => {
 
   describe('disconnects', () => {
     /** Disconnects when the provider has received the request, or in the middle of its stream. */
-    async function leave(sent: string, more: Readonly<Record<string, unknown>>, isInMiddle = false) {
-      const { model } = await relay.serve(sent)
+    async function leave(sentModel: string, more: Readonly<Record<string, unknown>>, isInMiddle = false) {
+      const { model } = await relay.serve(sentModel)
       const token = await relay.newToken()
       const leaving = new AbortController()
-      const seen = await relay.seenInAll()
-      const begun = Promise.withResolvers<void>()
-      const left = assert.rejects(async () => {
+      const requestsBefore = await relay.seenInAll()
+      const hasStarted = Promise.withResolvers<void>()
+      const rejection = assert.rejects(async () => {
         const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
           method: 'POST',
           headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },
@@ -834,12 +838,12 @@ describe('a client that', () => {
         let text = ''
         for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
           text += piece
-          if (textOf({ text }) !== '') begun.resolve()
+          if (textOf({ text }) !== '') hasStarted.resolve()
         }
       })
-      await (isInMiddle ? begun.promise : relay.untilSeen(seen + 1))
+      await (isInMiddle ? hasStarted.promise : relay.untilSeen(requestsBefore + 1))
       leaving.abort()
-      await left
+      await rejection
       return token
     }
 
@@ -954,9 +958,11 @@ describe('a client that', () => {
     it('that is too large gets 413, with and without a content-length, compressed or not', async () => {
       const { key } = await relay.newToken()
       const large = JSON.stringify(ask(model, { user: 'x'.repeat(1_100_000) }))
-      const told = await raw(post(key, '').replace('Content-Length: 0', 'Content-Length: 1000000000'))
-      assert.match(told, /^HTTP\/1\.1 413/)
-      assert.match(told, /request_too_large/)
+      const responseWithLength = await raw(
+        post(key, '').replace('Content-Length: 0', 'Content-Length: 1000000000'),
+      )
+      assert.match(responseWithLength, /^HTTP\/1\.1 413/)
+      assert.match(responseWithLength, /request_too_large/)
       const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`
       const untold = await raw(
         post(key, '').replace('Content-Length: 0', 'Transfer-Encoding: chunked') + chunk.repeat(18),
@@ -1041,8 +1047,8 @@ describe('a client that', () => {
 
     it('that names hosts or keys reaches no other host', async () => {
       const { key } = await relay.newToken()
-      const sent = 'sim-words-4-hosts'
-      const served = await relay.serve(sent)
+      const sentModel = 'sim-words-4-hosts'
+      const served = await relay.serve(sentModel)
       const reply = await relay.chat(
         key,
         ask(served.model, {
@@ -1053,10 +1059,10 @@ describe('a client that', () => {
         { 'x-portkey-custom-host': 'http://127.0.0.1:9', 'x-forwarded-host': 'evil.example', cookie: 'a=b' },
       )
       assert.equal(reply.status, 200)
-      const [seen] = await relay.seen(sent)
-      assert.equal(seen?.key_hint, PROVIDER_KEY.slice(-4))
+      const [providerRequest] = await relay.seen(sentModel)
+      assert.equal(providerRequest?.key_hint, PROVIDER_KEY.slice(-4))
       for (const name of ['x-portkey-custom-host', 'x-forwarded-host', 'x-forwarded-for', 'cookie'])
-        assert.equal(seen?.headers[name], undefined)
+        assert.equal(providerRequest?.headers[name], undefined)
     })
   })
 
@@ -1088,8 +1094,8 @@ describe('a client that', () => {
 
     it('with two host headers gets 400 and a closed connection', async () => {
       const { key } = await relay.newToken()
-      const asked = `GET /v1/models HTTP/1.1\r\nHost: x\r\nhost: y\r\nAuthorization: Bearer ${key}\r\n\r\n`
-      assert.match(await raw(asked), /^HTTP\/1\.1 400 /)
+      const rawRequest = `GET /v1/models HTTP/1.1\r\nHost: x\r\nhost: y\r\nAuthorization: Bearer ${key}\r\n\r\n`
+      assert.match(await raw(rawRequest), /^HTTP\/1\.1 400 /)
     })
 
     it('with unusual paths and methods is not served without a credential', async () => {

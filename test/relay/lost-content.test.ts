@@ -21,7 +21,7 @@ type Row = {
   readonly channel: number
 }
 
-const spoken = (model: string, data = SOUND) => ({
+const audioRequestOf = (model: string, data = SOUND) => ({
   model,
   max_tokens: 100,
   messages: [
@@ -58,9 +58,9 @@ for (const engine of oneEngine('sqlite'))
       const { model } = await serveClaude()
       const { id, key } = await relay.newToken()
       const before = await relay.seenInAll()
-      const asked = spoken(model)
+      const request = audioRequestOf(model)
       for (const stream of [false, true]) {
-        const asking = openaiOf(key).chat.completions.create({ ...asked, stream })
+        const asking = openaiOf(key).chat.completions.create({ ...request, stream })
         const { status, code, param, type, message } = await refusalOf(asking)
         assert.deepEqual(
           [status, code, param, type],
@@ -89,7 +89,7 @@ for (const engine of oneEngine('sqlite'))
       const { model } = await serveClaude()
       const { id, key } = await relay.newToken()
       for (const stream of [false, true]) {
-        const reply = await relay.chat(key, { ...spoken(model), stream }, LOSSY)
+        const reply = await relay.chat(key, { ...audioRequestOf(model), stream }, LOSSY)
         assert.equal(reply.status, 200, reply.text)
         assert.match(reply.headers.get('x-sluice-warnings') ?? '', WARNING)
         assert.match(reply.text, /What/)
@@ -100,19 +100,19 @@ for (const engine of oneEngine('sqlite'))
     it('is left out for all clients but strict ones if the setting allow_lossy is on', async () => {
       const { model } = await serveClaude()
       const { key } = await relay.newToken()
-      assert.equal((await relay.chat(key, spoken(model))).status, 400)
+      assert.equal((await relay.chat(key, audioRequestOf(model))).status, 400)
       await relay.set({ allow_lossy: true })
       try {
-        const { status, headers } = await relay.chat(key, spoken(model))
+        const { status, headers } = await relay.chat(key, audioRequestOf(model))
         assert.equal(status, 200)
         assert.match(headers.get('x-sluice-warnings') ?? '', WARNING)
-        const strict = await relay.chat(key, spoken(model), STRICT)
+        const strict = await relay.chat(key, audioRequestOf(model), STRICT)
         assert.deepEqual([strict.status, strict.body.error.code], [400, 'unsupported_content'])
         assert.equal(strict.body.error.param, 'messages[0].content[1]')
       } finally {
         await relay.set({ allow_lossy: null })
       }
-      assert.equal((await relay.chat(key, spoken(model))).status, 400)
+      assert.equal((await relay.chat(key, audioRequestOf(model))).status, 400)
     })
 
     it('goes to the next channel that accepts it, and the others stay in use', async () => {
@@ -126,8 +126,14 @@ for (const engine of oneEngine('sqlite'))
       const { id, key } = await relay.newToken()
       const sdk = openaiOf(key)
       for (const headers of [{}, STRICT]) {
-        assert.equal((await sdk.chat.completions.create(spoken(model), { headers })).model, 'sim-small')
-        const stream = await sdk.chat.completions.create({ ...spoken(model), stream: true }, { headers })
+        assert.equal(
+          (await sdk.chat.completions.create(audioRequestOf(model), { headers })).model,
+          'sim-small',
+        )
+        const stream = await sdk.chat.completions.create(
+          { ...audioRequestOf(model), stream: true },
+          { headers },
+        )
         for await (const chunk of stream) assert.equal(chunk.model, 'sim-small')
       }
       for (const { other } of await relay.rowsOf(id, 4)) {
@@ -141,7 +147,7 @@ for (const engine of oneEngine('sqlite'))
         )
       }
       const text = await sdk.chat.completions.create({
-        ...spoken(model),
+        ...audioRequestOf(model),
         messages: [{ role: 'user', content: 'Hi' }],
       })
       assert.equal(text.model, 'sim-claude')
@@ -156,22 +162,22 @@ for (const engine of oneEngine('sqlite'))
         priority: 1,
       })
       const { key } = await relay.newToken()
-      const failed = await relay.chat(key, spoken(model))
+      const failed = await relay.chat(key, audioRequestOf(model))
       assert.deepEqual([failed.status, failed.body.error.code], [502, 'upstream_error'])
       const cooling = await until('a cooldown', async () => {
-        const reply = await relay.chat(key, spoken(model))
+        const reply = await relay.chat(key, audioRequestOf(model))
         return reply.status === 502 ? undefined : reply
       })
       assert.deepEqual([cooling.status, cooling.body.error.code], [503, 'no_channel_available'])
       assert.ok(Number(cooling.headers.get('retry-after')) > 0)
       await relay.must(relay.api('PUT', '/api/channel/', { id: hearing, status: 2 }))
-      const rejected = await relay.chat(key, spoken(model))
+      const rejected = await relay.chat(key, audioRequestOf(model))
       assert.deepEqual([rejected.status, rejected.body.error.code], [400, 'unsupported_content'])
     })
 
     it('goes to the same channel in another of its formats, for this request only', async () => {
-      const sent = `sim-words-${engine === 'sqlite' ? 3 : 4}`
-      const { model } = await relay.serve(sent)
+      const sentModel = `sim-words-${engine === 'sqlite' ? 3 : 4}`
+      const { model } = await relay.serve(sentModel)
       const { key } = await relay.newToken()
       const sdk = anthropicOf(key)
       const ask = (content: Anthropic.ContentBlockParam[]) => ({
@@ -186,14 +192,14 @@ for (const engine of oneEngine('sqlite'))
       assert.equal((await sdk.messages.create(document)).content[0]?.type, 'text')
       assert.equal((await sdk.messages.stream(document).finalMessage()).content[0]?.type, 'text')
       await sdk.messages.create(ask([{ type: 'text', text: 'Hi' }]))
-      const paths = (await relay.seen(sent)).map(each => (each as unknown as { path: string }).path)
+      const paths = (await relay.seen(sentModel)).map(each => (each as unknown as { path: string }).path)
       assert.deepEqual(paths, ['/v1/responses', '/v1/responses', '/v1/chat/completions'])
     })
 
     it('is recognized in a large request, which is translated on a thread', async () => {
       const { model } = await serveClaude()
       const { key } = await relay.newToken({ unlimited_quota: true })
-      const { status, body } = await relay.chat(key, spoken(model, SOUND.repeat(30_000)))
+      const { status, body } = await relay.chat(key, audioRequestOf(model, SOUND.repeat(30_000)))
       assert.deepEqual([status, body.error.code], [400, 'unsupported_content'])
       assert.equal(body.error.param, 'messages[0].content[1]')
     })
@@ -214,13 +220,13 @@ for (const engine of oneEngine('sqlite'))
         [
           '/v1/chat/completions',
           {
-            ...spoken(model),
+            ...audioRequestOf(model),
             messages: [
               { role: 'user', content: 'Hi' },
               { role: 'assistant', tool_calls: [call('a'), call('b')] },
               { role: 'tool', tool_call_id: 'a', content: 'x' },
               { role: 'tool', tool_call_id: 'b', content: 'y' },
-              ...spoken(model).messages,
+              ...audioRequestOf(model).messages,
             ],
           },
           'messages[4].content[1]',
@@ -290,9 +296,9 @@ for (const engine of oneEngine('sqlite'))
       for (const [path, body, param] of cases) {
         const { status, body: answer, text } = await relay.api('POST', path, body, { token: key })
         assert.equal(status, 400, text)
-        const { message, code, param: named } = answer.error
+        const { message, code, param: errorParam } = answer.error
         assert.ok(message.startsWith(`${param}: `), message)
-        if (code === 'unsupported_content') assert.equal(named, param)
+        if (code === 'unsupported_content') assert.equal(errorParam, param)
         const warned = await relay.api('POST', path, body, { token: key, headers: LOSSY })
         assert.equal(warned.status, 200, warned.text)
         assert.ok((warned.headers.get('x-sluice-warnings') ?? '').includes(`${param}: `))
@@ -310,10 +316,10 @@ for (const engine of oneEngine('sqlite'))
       const { model } = await relay.serve('sim-small')
       const { key } = await relay.newToken()
       const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } }
-      const found = { type: 'web_search_tool_result', tool_use_id: 's', content: [] }
+      const searchResult = { type: 'web_search_tool_result', tool_use_id: 's', content: [] }
       const messages = [
         { role: 'user', content: 'Hi' },
-        { role: 'assistant', content: [search, found, { type: 'text', text: 'Hello.' }] },
+        { role: 'assistant', content: [search, searchResult, { type: 'text', text: 'Hello.' }] },
         { role: 'user', content: 'Go on' },
       ]
       const reply = await relay.api(

@@ -107,16 +107,16 @@ describe('telemetry and shipping', () => {
     const otlp = await startOtlpReceiver()
     const lines = await startLineReceiver()
     const simulator = await startSimulator()
-    const named = (url: string, name: string) => url.replace('127.0.0.1', name)
+    const replaceHost = (url: string, name: string) => url.replace('127.0.0.1', name)
     const server = await startServer({
       ...(await newGround('sqlite')),
       env: {
         SLUICE_PROXY: `http://gate:way-password@127.0.0.1:${proxy.port}`,
-        OTEL_EXPORTER_OTLP_ENDPOINT: `${named(otlp.url, 'otlp.test')}/otel/`,
+        OTEL_EXPORTER_OTLP_ENDPOINT: `${replaceHost(otlp.url, 'otlp.test')}/otel/`,
         OTEL_METRIC_EXPORT_INTERVAL: '1000',
-        SLUICE_SHIP_USAGE: `${named(lines.url, 'lines.test')}/usage`,
-        SLUICE_SHIP_AUDIT: `${named(lines.url, 'lines.test')}/audit`,
-        SLUICE_SHIP_REQUESTS: `${named(lines.url, 'lines.test')}/requests`,
+        SLUICE_SHIP_USAGE: `${replaceHost(lines.url, 'lines.test')}/usage`,
+        SLUICE_SHIP_AUDIT: `${replaceHost(lines.url, 'lines.test')}/audit`,
+        SLUICE_SHIP_REQUESTS: `${replaceHost(lines.url, 'lines.test')}/requests`,
       },
     })
     test.after(async () => {
@@ -188,7 +188,7 @@ describe('SLUICE_PRIVATE_UPSTREAMS=deny with a proxy', () => {
       const refused = await create({ proxy: 'http://127.0.0.1:1' })
       assert.equal(refused.status, 400)
       assert.equal(refused.body.errors[0].path, 'base_url')
-      const named = {
+      const channelFields = {
         name: 'c',
         type: 1,
         key: 'k',
@@ -196,12 +196,12 @@ describe('SLUICE_PRIVATE_UPSTREAMS=deny with a proxy', () => {
         base_url: 'https://resolves-nowhere.invalid',
       }
       const other = await gateway.api('POST', '/api/channel/', {
-        ...named,
+        ...channelFields,
         setting: { proxy: 'http://127.0.0.1:1' },
       })
       assert.equal(other.body.errors[0].path, 'setting.proxy')
       const { body } = await gateway.api('POST', '/api/channel/', {
-        ...named,
+        ...channelFields,
         setting: { proxy: `http://127.0.0.1:${proxy.port}` },
       })
       const tested = await gateway.api('GET', `/api/channel/test/${body.data.id}`)

@@ -173,9 +173,9 @@ for (const engine of ['sqlite', 'postgres'] as const)
         assert.ok(answer.status >= 500, answer.text)
         assert.doesNotMatch(answer.text, /wrong-password|127\.0\.0\.1/)
         for (let turn = 0; turn < 4; turn++) await chat(model)
-        const [passed] = (await explain(model)).passed_over
-        assert.equal(passed.reason, 'resting')
-        assert.match(passed.detail, expected)
+        const [skippedChannel] = (await explain(model)).passed_over
+        assert.equal(skippedChannel.reason, 'resting')
+        assert.match(skippedChannel.detail, expected)
         await gateway.api('DELETE', `/api/channel/${id}`)
       }
       const { id } = await createChannel(TLS, 'missing.test')

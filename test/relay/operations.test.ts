@@ -241,8 +241,8 @@ for (const engine of oneEngine('postgres'))
     const formOf = (fields: Fields): FormData => {
       const { file, ...texts } = fields
       const form = soundForm({}, file instanceof File ? file : undefined)
-      const said = file instanceof File ? texts : fields
-      for (const [name, value] of Object.entries(said))
+      const formFields = file instanceof File ? texts : fields
+      for (const [name, value] of Object.entries(formFields))
         for (const one of [value].flat()) if (one !== undefined) form.append(name, one as string | File)
       return form
     }
@@ -264,7 +264,7 @@ for (const engine of oneEngine('postgres'))
         .reduce((sum, { requests }) => sum + requests, 0)
     }
 
-    const shown = (fields: Fields) =>
+    const labelOf = (fields: Fields) =>
       JSON.stringify(fields, (_name, value) => (value instanceof File ? value.name : value)).slice(0, 90)
 
     const balanceOf = async (id: number) => {
@@ -287,17 +287,17 @@ for (const engine of oneEngine('postgres'))
     })
 
     it('a verbose transcript has its language, duration, words and segments, from every provider (2.8)', async () => {
-      for (const sent of ['whisper-1', 'gpt-4o-transcribe']) {
-        const { model } = await relay.offer(sent, PER_SECOND)
+      for (const sentModel of ['whisper-1', 'gpt-4o-transcribe']) {
+        const { model } = await relay.offer(sentModel, PER_SECOND)
         const { key } = await relay.open()
         for (const path of ['/v1/audio/transcriptions', '/v1/audio/translations']) {
-          const asked = { model, file: wavOf(2), response_format: 'verbose_json' }
-          const { status, body, text } = await relay.post(path, key, formOf(asked))
+          const fields = { model, file: wavOf(2), response_format: 'verbose_json' }
+          const { status, body, text } = await relay.post(path, key, formOf(fields))
           assert.equal(status, 200, text)
           assert.equal(typeof body.text, 'string')
           assert.equal(typeof body.language, 'string')
           assert.equal(body.duration, 2)
-          assert.ok(Array.isArray(body.words) && body.segments.length > 0, `${sent} ${path}`)
+          assert.ok(Array.isArray(body.words) && body.segments.length > 0, `${sentModel} ${path}`)
         }
       }
     })
@@ -307,28 +307,28 @@ for (const engine of oneEngine('postgres'))
         const { model } = await relay.offer(table.sent, table.price)
         const { key } = await relay.open({ unlimited_quota: true })
         for (const fields of table.good) {
-          const seen = await askedFor(table.path)
+          const requestsBefore = await askedFor(table.path)
           const { status, text } = await ask(table, key, { model, ...table.base, ...fields })
-          assert.equal(status, 200, `${shown(fields)}: ${text.slice(0, 300)}`)
-          assert.ok((await askedFor(table.path)) > seen, shown(fields))
+          assert.equal(status, 200, `${labelOf(fields)}: ${text.slice(0, 300)}`)
+          assert.ok((await askedFor(table.path)) > requestsBefore, labelOf(fields))
         }
       })
 
       it(`${name}: other values are rejected with the field name, and nothing is sent, held or charged`, async () => {
         const { model } = await relay.offer(table.sent, table.price)
         const { id, key } = await relay.open()
-        const seen = await askedFor(table.path)
+        const requestsBefore = await askedFor(table.path)
         for (const [fields, param, code = 'invalid_parameter'] of table.bad) {
           const { status, body } = await ask(table, key, { model, ...table.base, ...fields })
           const { error } = body
           assert.deepEqual(
             [status, error?.type, error?.param, error?.code],
             [400, 'invalid_request_error', param, code],
-            shown(fields),
+            labelOf(fields),
           )
           assert.ok(error.message.length > 0)
         }
-        assert.equal(await askedFor(table.path), seen)
+        assert.equal(await askedFor(table.path), requestsBefore)
         assert.deepEqual(await balanceOf(id), { used_quota: 0, held_quota: 0 })
         const rows = await relay.gateway.db
           .selectFrom('logs')

@@ -154,7 +154,7 @@ for (const engine of oneEngine('sqlite')) {
         const usual = prompt_tokens * 1_000 + completion_tokens * 2_000
         return Math.round(Number(headers.get('x-sluice-cost')) * 1e9) / usual
       }
-      const wanted = (model: string | undefined, service_tier: string) =>
+      const tierRequestOf = (model: string | undefined, service_tier: string) =>
         ask('How are you today?', { model, service_tier })
 
       it('costs its listed price; without one it is removed and the standard price is charged', async () => {
@@ -169,21 +169,21 @@ for (const engine of oneEngine('sqlite')) {
           [MODELS[1], 'default', 1, false],
         ] as const
         for (const [model, tier, times, isLeftOut] of cases) {
-          const reply = await chat(key, wanted(model, tier))
+          const reply = await chat(key, tierRequestOf(model, tier))
           assert.equal(reply.status, 200, reply.text)
           assert.equal(timesUsual(reply), times, `${model} ${tier}`)
           const warnings = reply.headers.get('x-sluice-warnings') ?? ''
           assert.equal(warnings.startsWith('service_tier: '), isLeftOut, `${model} ${tier}: ${warnings}`)
         }
-        const streamed = await chat(key, { ...wanted(MODELS[0], 'priority'), stream: true })
+        const streamed = await chat(key, { ...tierRequestOf(MODELS[0], 'priority'), stream: true })
         assert.match(streamed.headers.get('x-sluice-warnings') ?? '', /^service_tier: /)
         const before = await tokenNow(id)
-        const told = await chat(key, {
-          ...wanted(MODELS[1], 'priority'),
+        const replyWithUsage = await chat(key, {
+          ...tierRequestOf(MODELS[1], 'priority'),
           stream: true,
           stream_options: { include_usage: true },
         })
-        const { usage } = JSON.parse(eventsOf(told).at(-2) ?? '{}')
+        const { usage } = JSON.parse(eventsOf(replyWithUsage).at(-2) ?? '{}')
         const nanos = usage.prompt_tokens * 10_000 + usage.completion_tokens * 20_000
         const spent = (await tokenNow(id)).used_quota - before.used_quota
         assert.ok(Math.abs(spent - nanos / 2000) <= 1, `${spent} units for ${nanos} nanodollars`)
@@ -192,10 +192,10 @@ for (const engine of oneEngine('sqlite')) {
       it('is covered by the hold if it is requested, and not otherwise', async () => {
         // 300 tokens at 2 USD per million are 300 units; at 20 USD they are 3,000.
         const { key } = await newToken({ remain_quota: 1_500 })
-        refusedWith(await chat(key, wanted(MODELS[1], 'priority')), 429, 'insufficient_quota')
+        refusedWith(await chat(key, tierRequestOf(MODELS[1], 'priority')), 429, 'insufficient_quota')
         for (const reply of [
           await chat(key, ask('How are you today?', { model: MODELS[1] })),
-          await chat(key, wanted(MODELS[0], 'priority')),
+          await chat(key, tierRequestOf(MODELS[0], 'priority')),
         ])
           assert.equal(reply.status, 200, reply.text)
       })
@@ -208,7 +208,7 @@ for (const engine of oneEngine('sqlite')) {
           priority: 100,
         })
         const { key } = await newToken({ remain_quota: 2_400 })
-        const short = { ...wanted(MODELS[1], 'priority'), max_tokens: 3 }
+        const short = { ...tierRequestOf(MODELS[1], 'priority'), max_tokens: 3 }
         const answered = async (path: string, body: unknown) => {
           const { status, text } = await gateway.api('POST', path, body, { token: key })
           return status === 429 ? /quota/.test(text) && 'refused' : status
@@ -228,9 +228,9 @@ for (const engine of oneEngine('sqlite')) {
       it('is rejected instead of removed for a strict client', async () => {
         const { key } = await newToken()
         const strict = { 'x-sluice-strict': 'true' }
-        const reply = await chat(key, wanted(MODELS[0], 'priority'), strict)
+        const reply = await chat(key, tierRequestOf(MODELS[0], 'priority'), strict)
         refusedWith(reply, 400, 'invalid_parameter')
-        assert.equal((await chat(key, wanted(MODELS[1], 'priority'), strict)).status, 200)
+        assert.equal((await chat(key, tierRequestOf(MODELS[1], 'priority'), strict)).status, 200)
       })
     })
 
@@ -376,13 +376,13 @@ for (const engine of oneEngine('sqlite')) {
 
       it('when a user is disabled, or a price is set', async () => {
         const user = await gateway.createUser({ quota: 10_000_000 })
-        const made = await gateway.api(
+        const tokenReply = await gateway.api(
           'POST',
           '/api/token/',
           { name: 'x', unlimited_quota: true },
           { token: user.accessToken },
         )
-        const { key } = made.body.data
+        const { key } = tokenReply.body.data
         await gateway.api('POST', '/api/price/', { model: 'gpt-4o', per_call: 1 })
         const reply = await chat(key, ask('Hi', { model: 'gpt-4o' }))
         assert.equal(reply.headers.get('x-sluice-cost'), '1')
@@ -555,14 +555,14 @@ for (const engine of oneEngine('sqlite')) {
 
     it('keeps a ledger that verifies, and rows whose sum is exactly the change of the balance', async () => {
       const user = await gateway.createUser({ quota: 1_000_000 })
-      const made = await gateway.api(
+      const tokenReply = await gateway.api(
         'POST',
         '/api/token/',
         { name: 'x', unlimited_quota: true },
         { token: user.accessToken },
       )
       for (const content of ['one', 'one two', 'one two three'])
-        await chat(made.body.data.key, ask(content, { stream: content === 'one two' }))
+        await chat(tokenReply.body.data.key, ask(content, { stream: content === 'one two' }))
       const self = await gateway.api('GET', '/api/user/self', undefined, { token: user.accessToken })
       const rows = await gateway.api('GET', '/api/log/self', undefined, { token: user.accessToken })
       const consumed = rows.body.data.items.filter((row: { type: number }) => row.type === 2)

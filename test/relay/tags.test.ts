@@ -117,9 +117,9 @@ for (const engine of oneEngine('sqlite'))
       })
       const headers = { 'x-sluice-tags': 'secret-project=atlas', 'x-other': 'passes' }
       await relay.chat(key, { model: forwarding, messages: MESSAGES }, headers)
-      const sent = provider.last()
-      assert.equal(sent.headers['x-other'], 'passes')
-      assert.equal(sent.headers['x-sluice-tags'], undefined)
+      const providerRequest = provider.last()
+      assert.equal(providerRequest.headers['x-other'], 'passes')
+      assert.equal(providerRequest.headers['x-sluice-tags'], undefined)
     })
 
     it('are erased with the account', async () => {

@@ -43,8 +43,8 @@ describe('the token counter', () => {
 
   it('returns no count for a text that is too long, and if too many texts are queued', async () => {
     assert.equal(await counter.count('x'.repeat(MAX_COUNTED_LENGTH + 1)), undefined)
-    const asked = Array.from({ length: 100 }, () => counter.count(WORDS))
-    const counts = await Promise.all(asked)
+    const pendingCounts = Array.from({ length: 100 }, () => counter.count(WORDS))
+    const counts = await Promise.all(pendingCounts)
     assert.equal(counts.filter(tokens => tokens === undefined).length, 36)
   })
 
@@ -53,9 +53,9 @@ describe('the token counter', () => {
     assert.equal(await hasty.count(WORDS.repeat(1_000)), undefined)
     await hasty.close()
     const closing = createTokenCounter({ firstWaitMs: PATIENT_MS, onFailure: assert.ifError })
-    const asked = closing.count(WORDS)
+    const pendingCount = closing.count(WORDS)
     await closing.close()
-    assert.equal(await asked, undefined)
+    assert.equal(await pendingCount, undefined)
   })
 
   it('waits longer for the first count, which loads the table', async () => {
@@ -71,9 +71,9 @@ describe('the token counter', () => {
     const work = chat.read(body, Buffer.from(JSON.stringify(body)), READ_CONTEXT, undefined)
     const guess = (tokens: number) => countedUsage(work.countedInput, tokens)
     const sample = createTextSample()
-    const written = Buffer.from(WORDS.repeat(500))
-    sample.take(written, 0, written.length)
-    const { usage, by } = await countUsage(counter, work, { bytes: written.length, sample }, guess)
+    const outputBytes = Buffer.from(WORDS.repeat(500))
+    sample.take(outputBytes, 0, outputBytes.length)
+    const { usage, by } = await countUsage(counter, work, { bytes: outputBytes.length, sample }, guess)
     assert.equal(by, 'o200k_base')
     assert.ok(Math.abs(usage.input / countTokens(content) - 1) < 0.02)
     assert.ok(Math.abs(usage.output / countTokens(WORDS.repeat(500)) - 1) < 0.02)

@@ -13,8 +13,8 @@ for (const engine of oneEngine('postgres')) {
   describe(`web searches run by a provider, on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
-    async function open(fields: Readonly<Record<string, unknown>>, sent = SENT) {
-      const { model } = await relay.serve(sent, fields, PRICE)
+    async function open(fields: Readonly<Record<string, unknown>>, sentModel = SENT) {
+      const { model } = await relay.serve(sentModel, fields, PRICE)
       const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
       const sdk = { apiKey: key, maxRetries: 0, fetch: fetchPatiently }
       return {
@@ -44,8 +44,8 @@ for (const engine of oneEngine('postgres')) {
       await whole.openai.responses.create({ model: whole.model, input: 'What is new?', tools: searching })
       assert.equal(await searchesPaid(whole.id), 3)
       const streamed = await open(responses)
-      const asked = { model: streamed.model, input: 'What is new?', tools: searching }
-      const final = await streamed.openai.responses.stream(asked).finalResponse()
+      const request = { model: streamed.model, input: 'What is new?', tools: searching }
+      const final = await streamed.openai.responses.stream(request).finalResponse()
       assert.equal(final.output.filter(({ type }) => type === 'web_search_call').length, 3)
       assert.equal(await searchesPaid(streamed.id), 3)
     })
@@ -57,11 +57,11 @@ for (const engine of oneEngine('postgres')) {
           id,
           anthropic: sdk,
         } = await open({ ...anthropic, base_url: `${relay.upstream}/anthropic` })
-        const asked = { model, max_tokens: 200, messages, tools: server }
+        const request = { model, max_tokens: 200, messages, tools: server }
         const answer =
           way === 'create'
-            ? await sdk.messages.create(asked)
-            : await sdk.messages.stream(asked).finalMessage()
+            ? await sdk.messages.create(request)
+            : await sdk.messages.stream(request).finalMessage()
         assert.equal(answer.usage.server_tool_use?.web_search_requests, 2)
         assert.equal(await searchesPaid(id), 2)
       }

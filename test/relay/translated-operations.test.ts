@@ -11,13 +11,13 @@ const relay = suiteRelay('sqlite')
 
 type Fields = Readonly<Record<string, unknown>>
 
-const serveClaude = (sent: string | readonly string[] = 'sim-claude', fields: Fields = {}) =>
-  relay.serve(sent, { type: 14, base_url: `${relay.upstream}/anthropic`, ...fields })
-const serveGpt = (sent: string | readonly string[] = 'sim-small', fields: Fields = {}) =>
-  relay.serve(sent, fields)
+const serveClaude = (sentModels: string | readonly string[] = 'sim-claude', fields: Fields = {}) =>
+  relay.serve(sentModels, { type: 14, base_url: `${relay.upstream}/anthropic`, ...fields })
+const serveGpt = (sentModels: string | readonly string[] = 'sim-small', fields: Fields = {}) =>
+  relay.serve(sentModels, fields)
 
-const serveAt = (path: string, fields: Fields, sent = 'sim-small') =>
-  relay.serve(sent, { base_url: `${relay.upstream}${path}`, ...fields })
+const serveAt = (path: string, fields: Fields, sentModel = 'sim-small') =>
+  relay.serve(sentModel, { base_url: `${relay.upstream}${path}`, ...fields })
 
 const ask = (
   path: string,
@@ -57,18 +57,26 @@ describe('request content that a format does not support', () => {
     const { key } = await relay.newToken()
     const name = `mcp__${'long'.repeat(20)}.read`
     const { model } = await relay.serve('gpt-4.1', { type: 1, base_url: vendor.url })
-    const answered = (seen: Seen) => {
-      const [tool] = seen.body.tools
-      const [, { tool_calls: calls }] = seen.body.messages
-      const sent = tool.function.name as string
-      assert.match(sent, /^[\w-]{1,64}$/)
-      assert.equal(calls[0].function.name, sent)
-      assert.deepEqual(seen.body.tool_choice, { type: 'function', function: { name: sent } })
-      const call = { index: 0, id: 'c2', type: 'function', function: { name: sent, arguments: '{}' } }
+    const answered = (providerRequest: Seen) => {
+      const [tool] = providerRequest.body.tools
+      const [, { tool_calls: calls }] = providerRequest.body.messages
+      const sentName = tool.function.name as string
+      assert.match(sentName, /^[\w-]{1,64}$/)
+      assert.equal(calls[0].function.name, sentName)
+      assert.deepEqual(providerRequest.body.tool_choice, { type: 'function', function: { name: sentName } })
+      const call = { index: 0, id: 'c2', type: 'function', function: { name: sentName, arguments: '{}' } }
       const choice = { index: 0, finish_reason: 'tool_calls' }
-      const told = { id: 'a', created: 1, model: 'm', usage: { prompt_tokens: 9, completion_tokens: 3 } }
+      const completionFields = {
+        id: 'a',
+        created: 1,
+        model: 'm',
+        usage: { prompt_tokens: 9, completion_tokens: 3 },
+      }
       return {
-        body: { ...told, choices: [{ ...choice, message: { role: 'assistant', tool_calls: [call] } }] },
+        body: {
+          ...completionFields,
+          choices: [{ ...choice, message: { role: 'assistant', tool_calls: [call] } }],
+        },
       }
     }
     vendor.play([{ method: 'POST', path: '/v1/chat/completions', answer: answered }])
@@ -128,16 +136,16 @@ describe('a service tier without a price', () => {
       const turns = { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] }
       const generate = (model: string) => `/v1beta/models/${model}:generateContent`
       const stream = (model: string) => `/v1beta/models/${model}:streamGenerateContent?alt=sse`
-      const said = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 }
+      const chatFields = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 }
       const fast = { speed: 'fast', inference_geo: 'us' }
       const cases: [path: string, body: Fields][] = [
         ...[openai, claude, gemini, bedrock].flatMap((model): [string, Fields][] => [
-          ['/v1/chat/completions', { model, ...said, service_tier: 'priority' }],
-          ['/v1/chat/completions', { model, ...said, service_tier: 'fast', stream: true }],
+          ['/v1/chat/completions', { model, ...chatFields, service_tier: 'priority' }],
+          ['/v1/chat/completions', { model, ...chatFields, service_tier: 'fast', stream: true }],
           ['/v1/responses', { model, input: 'hi', service_tier: 'priority' }],
           ['/v1/responses', { model, input: 'hi', service_tier: 'scale', stream: true }],
-          ['/v1/messages', { model, ...said, service_tier: 'priority', ...fast }],
-          ['/v1/messages', { model, ...said, ...fast, stream: true }],
+          ['/v1/messages', { model, ...chatFields, service_tier: 'priority', ...fast }],
+          ['/v1/messages', { model, ...chatFields, ...fast, stream: true }],
           [generate(model), { ...turns, serviceTier: 'priority' }],
           [generate(model), { ...turns, service_tier: 'PRIORITY' }],
           [stream(model), { ...turns, serviceTier: 'priority' }],
@@ -148,19 +156,19 @@ describe('a service tier without a price', () => {
       for (const [path, body] of cases) {
         const before = vendor.seen.length
         await ask(path, key, body)
-        const asked = vendor.seen.slice(before)
+        const providerRequests = vendor.seen.slice(before)
         const which = `${path} ${JSON.stringify(body)}`
-        assert.ok(asked.length > 0, which)
-        const [first] = asked
+        assert.ok(providerRequests.length > 0, which)
+        const [first] = providerRequests
         const { model } = first?.body ?? {}
         if (path === '/v1/chat/completions' && model === 'gpt-4.1' && !body.stream)
           assert.equal(
             JSON.stringify(first?.body),
             JSON.stringify({ ...body, model, service_tier: undefined }),
           )
-        for (const { body: sent } of asked)
+        for (const { body: sentBody } of providerRequests)
           for (const name of ['service_tier', 'serviceTier', 'speed', 'inference_geo'])
-            assert.equal(Object.hasOwn(sent, name), false, `${which}: ${JSON.stringify(sent)}`)
+            assert.equal(Object.hasOwn(sentBody, name), false, `${which}: ${JSON.stringify(sentBody)}`)
       }
     } finally {
       vendor.close()
@@ -176,31 +184,31 @@ describe('a service tier without a price', () => {
         { when: { service_tier: 'priority' }, input: 2 },
         { when: { service_tier: 'fast', inference_geo: 'us' }, input: 7 },
       ]
-      const serve = async (sent: string, type: number) =>
-        (await relay.serve(sent, { type, base_url: vendor.url }, { variants })).model
+      const serve = async (sentModel: string, type: number) =>
+        (await relay.serve(sentModel, { type, base_url: vendor.url }, { variants })).model
       const claude = await serve('claude-opus-4-6', 14)
       const openai = await serve('gpt-4.1', 1)
-      const sent = async (path: string, body: Fields) => {
+      const captureSentBody = async (path: string, body: Fields) => {
         const before = vendor.seen.length
         await ask(path, key, body)
         return vendor.seen[before]?.body
       }
       const fast = { speed: 'fast', inference_geo: 'us' }
-      const both = await sent('/v1/messages', say(claude, fast))
+      const both = await captureSentBody('/v1/messages', say(claude, fast))
       assert.deepEqual([both.speed, both.inference_geo], ['fast', 'us'])
       // Only this one has no price.
       assert.equal(
-        (await sent('/v1/messages', say(claude, { inference_geo: 'us' }))).inference_geo,
+        (await captureSentBody('/v1/messages', say(claude, { inference_geo: 'us' }))).inference_geo,
         undefined,
       )
       const usual = { service_tier: 'standard_only', inference_geo: 'global', speed: 'standard' }
-      const { service_tier, inference_geo, speed } = await sent('/v1/messages', say(claude, usual))
+      const { service_tier, inference_geo, speed } = await captureSentBody('/v1/messages', say(claude, usual))
       assert.deepEqual({ service_tier, inference_geo, speed }, usual)
       for (const tier of ['flex', 'auto', 'default', 'priority', null]) {
-        const chat = await sent('/v1/chat/completions', say(openai, { service_tier: tier }))
+        const chat = await captureSentBody('/v1/chat/completions', say(openai, { service_tier: tier }))
         assert.equal(chat.service_tier, tier)
       }
-      const carried = await sent('/v1/messages', say(openai, { service_tier: 'priority' }))
+      const carried = await captureSentBody('/v1/messages', say(openai, { service_tier: 'priority' }))
       assert.equal(carried.service_tier, 'priority')
     } finally {
       vendor.close()
@@ -337,8 +345,8 @@ describe('errors in the client’s format', () => {
     assert.equal(nobody.body.type, 'error')
     assert.equal(nobody.body.error.type, 'authentication_error')
     assert.equal(nobody.body.request_id, nobody.headers.get('request-id'))
-    const known = await ask('/v1/messages', null, say(model), { 'x-api-key': key })
-    assert.equal(known.status, 200)
+    const validReply = await ask('/v1/messages', null, say(model), { 'x-api-key': key })
+    assert.equal(validReply.status, 200)
     for (const [body, type, status] of [
       [say('nothing-like-it'), 'not_found_error', 404],
       [{ model, max_tokens: 5 }, 'invalid_request_error', 400],
@@ -369,12 +377,12 @@ describe('errors in the client’s format', () => {
   it('by the error class that Bedrock sends only in a header', async () => {
     const key = 'AKIAEXAMPLE|secret-canary-5512|eu-west-1'
     const { key: token } = await relay.newToken()
-    for (const [sent, status, type] of [
+    for (const [sentModel, status, type] of [
       ['sim-status-424', 424, 'api_error'],
       ['sim-status-422', 422, 'invalid_request_error'],
       ['sim-status-404', 404, 'not_found_error'],
     ] as const) {
-      const { model } = await serveAt('/bedrock', { type: 33, key }, sent)
+      const { model } = await serveAt('/bedrock', { type: 33, key }, sentModel)
       const answer = await ask('/v1/messages', token, say(model))
       assert.equal(answer.status, status)
       assert.equal(answer.body.error.type, type)
@@ -583,7 +591,7 @@ describe('the AI SDK', () => {
         const { model } = await serve()
         const { key } = await relay.newToken()
         const providerOptions = { openai: { store: false } }
-        const asked = {
+        const options = {
           model: open(key, model),
           prompt: 'use the tools',
           tools,
@@ -592,10 +600,10 @@ describe('the AI SDK', () => {
           maxRetries: 0,
           providerOptions,
         }
-        const whole = await generateText(asked)
+        const whole = await generateText(options)
         assert.match(whole.text, /The tool answered/)
         assert.equal(whole.steps[0]?.toolCalls.length, 2)
-        const streamed = streamText(asked)
+        const streamed = streamText(options)
         assert.match(await streamed.text, /The tool answered/)
         assert.ok(((await streamed.totalUsage).outputTokens ?? 0) > 0)
       })

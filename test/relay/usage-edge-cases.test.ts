@@ -37,7 +37,8 @@ const OPENAI = 1
 const ANTHROPIC = 14
 const GEMINI = 24
 const SSE = { 'content-type': 'text/event-stream' }
-const named = (event: { readonly type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+const encodeNamedEvent = (event: { readonly type: string }) =>
+  `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 const plain = (event: object) => `data: ${JSON.stringify(event)}\n\n`
 const delta = (content: string, more: object = {}) =>
   plain({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content } }], ...more })
@@ -53,7 +54,7 @@ const BEGINNINGS = [
     name: 'an Anthropic message',
     type: ANTHROPIC,
     begin:
-      named({
+      encodeNamedEvent({
         type: 'message_start',
         message: {
           id: 'msg_1',
@@ -65,10 +66,18 @@ const BEGINNINGS = [
           usage: { input_tokens: 100, output_tokens: 1 },
         },
       } as { type: string }) +
-      named({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } } as {
+      encodeNamedEvent({
+        type: 'content_block_start',
+        index: 0,
+        content_block: { type: 'text', text: '' },
+      } as {
         type: string
       }),
-    text: named({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: TEXT } } as {
+    text: encodeNamedEvent({
+      type: 'content_block_delta',
+      index: 0,
+      delta: { type: 'text_delta', text: TEXT },
+    } as {
       type: string
     }),
   },
@@ -132,10 +141,10 @@ for (const engine of oneEngine('sqlite'))
           response.write(text)
         })
         const { response, leaving, token } = await open(type)
-        let seen = ''
+        let receivedText = ''
         for await (const chunk of response.body ?? []) {
-          seen += Buffer.from(chunk).toString()
-          if (seen.includes(TEXT)) break
+          receivedText += Buffer.from(chunk).toString()
+          if (receivedText.includes(TEXT)) break
         }
         leaving.abort()
         await isPaidInFull(token.id)
@@ -321,11 +330,11 @@ for (const engine of oneEngine('postgres'))
   describe(`a host that rejects the request for stream usage, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
-    const asked: Record<string, unknown>[] = []
+    const receivedBodies: Record<string, unknown>[] = []
     before(async () => {
       provider = await openProvider()
       provider.does((response, _request, body) => {
-        asked.push(body)
+        receivedBodies.push(body)
         if (body.stream_options === undefined) {
           response.writeHead(200, SSE).end(`${delta(TEXT)}${finish}data: [DONE]\n\n`)
           return
@@ -349,7 +358,7 @@ for (const engine of oneEngine('postgres'))
         assert.match(reply.text, /\[DONE\]/)
       }
       assert.deepEqual(
-        asked.splice(0).map(body => 'stream_options' in body),
+        receivedBodies.splice(0).map(body => 'stream_options' in body),
         [true, false, false],
       )
       const [first, second] = await relay.rowsOf(token.id, 2)
@@ -383,7 +392,7 @@ for (const engine of oneEngine('sqlite'))
 
     const usage = delta('', { usage: { prompt_tokens: 9, completion_tokens: 7, total_tokens: 16 } })
     const failure = plain({ error: { message: 'overloaded', type: 'server_error', code: 'x' } })
-    for (const [what, last, seen] of [
+    for (const [what, last, expected] of [
       ['its end', `${usage}${finish}data: [DONE]\n\n`, /\[DONE\]/],
       ['its error', `${usage}${failure}`, /overloaded/],
     ] as const)
@@ -397,7 +406,7 @@ for (const engine of oneEngine('sqlite'))
         const token = await relay.newToken()
         const body = { model, stream: true, messages: [{ role: 'user', content: 'hello' }] }
         const reply = await relay.chat(token.key, body)
-        assert.match(reply.text, seen)
+        assert.match(reply.text, expected)
         await closed.promise
         const row = await relay.rowOf(token.id)
         assert.deepEqual([row.prompt_tokens, row.completion_tokens], [9, 7])
@@ -427,7 +436,7 @@ for (const engine of oneEngine('postgres'))
       const token = await relay.newToken({ limits: { tpm: 5 } })
       const body = { model, messages: [{ role: 'user', content: 'How are you today, my old friend?' }] }
       const leaving = new AbortController()
-      const asked = fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+      const pendingResponse = fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
         method: 'POST',
         signal: leaving.signal,
         headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },
@@ -435,7 +444,7 @@ for (const engine of oneEngine('postgres'))
       })
       await arrived.promise
       leaving.abort()
-      await assert.rejects(asked)
+      await assert.rejects(pendingResponse)
       const row = await relay.rowOf(token.id)
       assert.ok(row.prompt_tokens > 5)
       const next = await relay.chat(token.key, body)
@@ -458,7 +467,7 @@ describe('a provider with many responses in progress', () => {
     const { model } = await relay.serve('m', { base_url: provider.url })
     const { key } = await relay.newToken({ unlimited_quota: true })
     const body = { model, messages: [{ role: 'user', content: 'hello' }] }
-    const asked = Promise.all(Array.from({ length: REQUESTS }, () => relay.chat(key, body)))
+    const pendingReplies = Promise.all(Array.from({ length: REQUESTS }, () => relay.chat(key, body)))
     await until('every request to reach the provider', () => open.length === REQUESTS || undefined)
     const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
     const message = { role: 'assistant', content: 'hi' }
@@ -466,7 +475,7 @@ describe('a provider with many responses in progress', () => {
       response
         .writeHead(200, { 'content-type': 'application/json' })
         .end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }], usage }))
-    assert.deepEqual(new Set((await asked).map(({ status }) => status)), new Set([200]))
+    assert.deepEqual(new Set((await pendingReplies).map(({ status }) => status)), new Set([200]))
     provider.close()
     await relay.gateway.close()
   })

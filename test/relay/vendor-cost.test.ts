@@ -30,8 +30,8 @@ for (const engine of oneEngine('sqlite')) {
     async function open() {
       const { model, channels } = await relay.serve('m', { base_url: vendor.url })
       const { id, key } = await relay.newToken()
-      const ask = async (told: object) => {
-        usage = told
+      const ask = async (reportedUsage: object) => {
+        usage = reportedUsage
         const reply = await relay.chat(key, { model, messages: [{ role: 'user', content: 'Hi' }] })
         assert.equal(reply.status, 200, reply.text)
       }

@@ -22,8 +22,8 @@ describe('a vendor with its own protocol', () => {
   const media = suiteMedia('sqlite')
 
   /** A model on a channel of this type, whose vendor is simulated at this path. */
-  const at = (type: number, path: string, sent: string, price: Record<string, unknown>, setting = {}) =>
-    media.offer(sent, price, { type, base_url: `${media.upstream}/${path}`, setting })
+  const at = (type: number, path: string, sentModel: string, price: Record<string, unknown>, setting = {}) =>
+    media.offer(sentModel, price, { type, base_url: `${media.upstream}/${path}`, setting })
 
   const post = (key: string, path: string, body: unknown) => media.api('POST', path, body, { token: key })
 
@@ -58,14 +58,14 @@ describe('a vendor with its own protocol', () => {
     ['Mistral', 42, 'mistral', 'voxtral-mini-tts-latest', 'mp3'],
   ]
 
-  for (const [name, type, path, sent, format] of SPEAKERS) {
+  for (const [name, type, path, sentModel, format] of SPEAKERS) {
     it(`synthesizes speech: ${name}`, async () => {
-      const { model } = await at(type, path, sent, CHARACTERS)
-      const spoken = await speak(model)
-      assert.equal(spoken.status, 200, spoken.bytes.toString())
-      assert.equal(spoken.type, 'audio/mpeg')
-      assert.equal(soundKind(spoken.bytes), format)
-      assert.equal((await media.rowOf(spoken.id)).cost, 5 * 15_000)
+      const { model } = await at(type, path, sentModel, CHARACTERS)
+      const speech = await speak(model)
+      assert.equal(speech.status, 200, speech.bytes.toString())
+      assert.equal(speech.type, 'audio/mpeg')
+      assert.equal(soundKind(speech.bytes), format)
+      assert.equal((await media.rowOf(speech.id)).cost, 5 * 15_000)
       const raw = await speak(model, { response_format: 'pcm' })
       assert.equal(raw.type, 'audio/pcm')
     })
@@ -77,11 +77,11 @@ describe('a vendor with its own protocol', () => {
       output: 2,
       audio_output: 3,
     })
-    const spoken = await speak(model)
-    assert.deepEqual([spoken.status, spoken.type], [200, 'audio/wav'])
-    assert.equal(soundKind(spoken.bytes), 'wav')
-    assert.match(spoken.warnings, /response_format is wav/)
-    const row = await media.rowOf(spoken.id)
+    const speech = await speak(model)
+    assert.deepEqual([speech.status, speech.type], [200, 'audio/wav'])
+    assert.equal(soundKind(speech.bytes), 'wav')
+    assert.match(speech.warnings, /response_format is wav/)
+    const row = await media.rowOf(speech.id)
     assert.equal(row.other.audio_output, 50)
     assert.equal(row.cost, row.prompt_tokens * 1_000 + 50 * 3_000)
     const mp3 = await speak(model, { response_format: 'mp3' })
@@ -95,11 +95,11 @@ describe('a vendor with its own protocol', () => {
 
   it('synthesizes speech: DashScope, whose audio arrives in pieces', async () => {
     const { model } = await at(17, 'dashscope', 'qwen3-tts-flash', { input: 1, audio_output: 3 })
-    const spoken = await speak(model, { instructions: 'softly' })
-    assert.deepEqual([spoken.status, spoken.type], [200, 'audio/wav'], spoken.bytes.toString())
-    assert.equal(soundKind(spoken.bytes), 'wav')
-    assert.match(spoken.warnings, /instructions is not supported.*response_format is wav/)
-    const row = await media.rowOf(spoken.id)
+    const speech = await speak(model, { instructions: 'softly' })
+    assert.deepEqual([speech.status, speech.type], [200, 'audio/wav'], speech.bytes.toString())
+    assert.equal(soundKind(speech.bytes), 'wav')
+    assert.match(speech.warnings, /instructions is not supported.*response_format is wav/)
+    const row = await media.rowOf(speech.id)
     assert.equal(row.other.audio_output, 100)
     assert.equal(row.cost, row.prompt_tokens * 1_000 + 100 * 3_000)
     const pcm = await speak(model, { response_format: 'pcm', voice: 'Vivian' })
@@ -113,10 +113,10 @@ describe('a vendor with its own protocol', () => {
     const setting = { voices: { alloy: 'longanyang' } }
     const { model } = await at(17, 'dashscope', 'cosyvoice-v3-flash', CHARACTERS, setting)
     for (const format of ['mp3', 'wav', 'pcm', 'opus'] as const) {
-      const spoken = await speak(model, { response_format: format, input: '你好' })
-      assert.deepEqual([spoken.status, spoken.type], [200, SPEECH_TYPES[format]], spoken.bytes.toString())
-      if (format !== 'pcm') assert.equal(soundKind(spoken.bytes), format === 'opus' ? 'ogg' : format)
-      const row = await media.rowOf(spoken.id)
+      const speech = await speak(model, { response_format: format, input: '你好' })
+      assert.deepEqual([speech.status, speech.type], [200, SPEECH_TYPES[format]], speech.bytes.toString())
+      if (format !== 'pcm') assert.equal(soundKind(speech.bytes), format === 'opus' ? 'ogg' : format)
+      const row = await media.rowOf(speech.id)
       assert.deepEqual([row.other.characters, row.cost], [2, 30_000])
     }
     assert.equal((await speak(model, { speed: 4, instructions: 'softly' })).warnings, 'speed is 2')
@@ -163,9 +163,9 @@ describe('a vendor with its own protocol', () => {
 
   it('that fails with status 200 causes a failover', async () => {
     const { model } = await at(35, 'minimax', 'speech-02-hd', CHARACTERS, { voices: { alloy: 'broke' } })
-    const spoken = await speak(model)
-    assert.equal(spoken.status, 502)
-    assert.equal((await media.rowOf(spoken.id)).cost, 0)
+    const speech = await speak(model)
+    assert.equal(speech.status, 502)
+    assert.equal((await media.rowOf(speech.id)).cost, 0)
   })
 
   const LISTENERS: [string, number, string, string][] = [
@@ -177,9 +177,9 @@ describe('a vendor with its own protocol', () => {
     ['Gemini, by a model for nothing else', 24, 'gemini-media', 'gemini-3.5-transcribe'],
   ]
 
-  for (const [name, type, path, sent] of LISTENERS) {
+  for (const [name, type, path, sentModel] of LISTENERS) {
     it(`transcribes in all five response formats: ${name}`, async () => {
-      const { model } = await at(type, path, sent, { per_second: 0.0001 })
+      const { model } = await at(type, path, sentModel, { per_second: 0.0001 })
       const { id, sdk } = await media.open()
       const file = wavOf(3)
       const size = wavFile(3).length
@@ -269,12 +269,12 @@ describe('a vendor with its own protocol', () => {
     ['DashScope', 17, 'dashscope', 'gte-rerank-v2', true],
   ]
 
-  for (const [name, type, path, sent, tellsTokens] of RANKERS) {
+  for (const [name, type, path, sentModel, tellsTokens] of RANKERS) {
     it(`reranks: ${name}`, async () => {
-      const { model } = await at(type, path, sent, { input: 1 })
+      const { model } = await at(type, path, sentModel, { input: 1 })
       const { id, key } = await media.open()
-      const asked = { model, query: QUERY, documents: DOCUMENTS, top_n: 2, return_documents: true }
-      const reply = await post(key, '/v1/rerank', asked)
+      const request = { model, query: QUERY, documents: DOCUMENTS, top_n: 2, return_documents: true }
+      const reply = await post(key, '/v1/rerank', request)
       assert.equal(reply.status, 200, reply.text)
       assert.deepEqual(
         reply.body.results.map((each: { index: number; document: { text: string } }) => [
@@ -305,9 +305,9 @@ describe('a vendor with its own protocol', () => {
     ['SiliconFlow', 40, 'siliconflow', 'Kwai-Kolors/Kolors', { size: '1024x1024' }],
   ]
 
-  for (const [name, type, path, sent, fields] of PAINTERS) {
+  for (const [name, type, path, sentModel, fields] of PAINTERS) {
     it(`makes as many images as are requested: ${name}`, async () => {
-      const { model } = await at(type, path, sent, { image: 0.02 })
+      const { model } = await at(type, path, sentModel, { image: 0.02 })
       const { id, key } = await media.open()
       const reply = await post(key, '/v1/images/generations', { model, prompt: 'a cat', n: 3, ...fields })
       assert.equal(reply.status, 200, reply.text)
@@ -368,16 +368,16 @@ describe('a vendor with its own protocol', () => {
   it('edits images that are sent inline in each request: Gemini', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', { image: 0.02 })
     const { id, key, sdk } = await media.open()
-    const asked = { model, prompt: 'a cat', n: 2 }
-    const made = await sdk.images.edit({ ...asked, image: [file('a.png'), file('b.png')] })
+    const request = { model, prompt: 'a cat', n: 2 }
+    const response = await sdk.images.edit({ ...request, image: [file('a.png'), file('b.png')] })
     assert.deepEqual(
-      made.data?.map(({ b64_json }) => b64_json),
+      response.data?.map(({ b64_json }) => b64_json),
       [PICTURE, PICTURE],
     )
     const [row] = await media.rowsOf(id)
     assert.equal(row?.cost, 40_000_000)
-    assert.equal((await post(key, '/v1/images/edits', { ...asked, image: PICTURE })).status, 200)
-    const address = { ...asked, image: 'https://pictures.example/a.png' }
+    assert.equal((await post(key, '/v1/images/edits', { ...request, image: PICTURE })).status, 200)
+    const address = { ...request, image: 'https://pictures.example/a.png' }
     const refused = await post(key, '/v1/images/edits', address)
     assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
   })
@@ -385,10 +385,14 @@ describe('a vendor with its own protocol', () => {
   it('does not edit an image without the mask that the client sent, unless the client accepts that: Gemini', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', { image: 0.02 })
     const { sdk } = await media.open()
-    const asked = { model, prompt: 'a cat', image: file('a.png'), mask: file('mask.png') }
-    await assert.rejects(sdk.images.edit(asked), { status: 400, code: 'unsupported_content', param: 'mask' })
+    const request = { model, prompt: 'a cat', image: file('a.png'), mask: file('mask.png') }
+    await assert.rejects(sdk.images.edit(request), {
+      status: 400,
+      code: 'unsupported_content',
+      param: 'mask',
+    })
     const lossy = { headers: { 'x-sluice-strict': 'false' } }
-    const { data, response } = await sdk.images.edit(asked, lossy).withResponse()
+    const { data, response } = await sdk.images.edit(request, lossy).withResponse()
     assert.equal(data.data?.length, 1)
     assert.equal(response.headers.get('x-sluice-warnings'), 'mask is not supported')
   })
@@ -396,16 +400,16 @@ describe('a vendor with its own protocol', () => {
   it('edits images sent as files or as URLs: xAI', async () => {
     const { model } = await at(48, 'xai', 'grok-imagine-image', { image: 0.02 })
     const { id, key, sdk } = await media.open()
-    const asked = { model, prompt: 'a cat', size: '1024x1536' as const, n: 2 }
-    const one = await sdk.images.edit({ ...asked, image: file('a.png') })
-    const several = await sdk.images.edit({ ...asked, image: [file('a.png'), file('b.png')] })
+    const request = { model, prompt: 'a cat', size: '1024x1536' as const, n: 2 }
+    const one = await sdk.images.edit({ ...request, image: file('a.png') })
+    const several = await sdk.images.edit({ ...request, image: [file('a.png'), file('b.png')] })
     assert.deepEqual([one.data?.length, several.data?.length], [2, 2])
-    const json = { ...asked, image: 'https://pictures.example/a.png' }
+    const json = { ...request, image: 'https://pictures.example/a.png' }
     assert.equal((await post(key, '/v1/images/edits', json)).status, 200)
     const [row] = await media.rowsOf(id, 3)
     assert.equal(row?.cost, 40_000_000)
     for (const image of ['not a picture', Array(4).fill('https://pictures.example/a.png')]) {
-      const refused = await post(key, '/v1/images/edits', { ...asked, image })
+      const refused = await post(key, '/v1/images/edits', { ...request, image })
       assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
     }
   })
@@ -413,7 +417,7 @@ describe('a vendor with its own protocol', () => {
   it('receives the channel overrides, in JSON and in forms', async () => {
     const { model } = await media.offer('tts-1', CHARACTERS, { param_override: { response_format: 'wav' } })
     assert.equal((await speak(model)).type, 'audio/wav')
-    const heard = await media.offer(
+    const transcription = await media.offer(
       'whisper-1',
       { per_second: 0.0001 },
       { param_override: { response_format: 'verbose_json' } },
@@ -422,7 +426,7 @@ describe('a vendor with its own protocol', () => {
     const reply = await media.post(
       '/v1/audio/transcriptions',
       key,
-      soundForm({ model: heard.model }, wavOf(1)),
+      soundForm({ model: transcription.model }, wavOf(1)),
     )
     assert.equal(reply.body.task, 'transcribe')
   })
@@ -430,8 +434,8 @@ describe('a vendor with its own protocol', () => {
   it('causes a warning if it returns URLs and the client requested the image itself', async () => {
     const { model } = await at(17, 'dashscope', 'qwen-image-plus', { image: 0.02 })
     const { key } = await media.open()
-    const asked = { model, prompt: 'a cat', response_format: 'b64_json' }
-    const reply = await post(key, '/v1/images/generations', asked)
+    const request = { model, prompt: 'a cat', response_format: 'b64_json' }
+    const reply = await post(key, '/v1/images/generations', request)
     assert.equal(reply.headers.get('x-sluice-warnings'), 'response_format is url')
   })
 
@@ -480,7 +484,7 @@ describe('a self-hosted server with unusual responses', () => {
   })
 
   /** Calls a channel that returns these bodies in turn. */
-  async function asked(
+  async function callChannel(
     { path, price }: { path: string; price: Readonly<Record<string, unknown>> },
     answers: readonly { body: Json; type?: string }[],
     ask: (key: string, model: string) => Promise<{ status: number; text: string }>,
@@ -504,9 +508,9 @@ describe('a self-hosted server with unusual responses', () => {
   const HEARING = { path: '/v1/audio/transcriptions', price: { per_second: 0.01 } }
 
   it('sends a text as a JSON string, or with a text content type: it is that text', async () => {
-    const [quoted] = await asked(HEARING, [{ body: 'two\nlines' }], hear('text'))
+    const [quoted] = await callChannel(HEARING, [{ body: 'two\nlines' }], hear('text'))
     assert.deepEqual(quoted, [200, 'two\nlines', 60_000_000])
-    const [nothing] = await asked(HEARING, [{ body: [] }], hear('vtt'))
+    const [nothing] = await callChannel(HEARING, [{ body: [] }], hear('vtt'))
     assert.equal(nothing?.[0], 502)
   })
 
@@ -514,7 +518,7 @@ describe('a self-hosted server with unusual responses', () => {
     const text = 'One.\n\n  Two --> three.\r\n'
     const words = [...'你好。', 'hi', 'you'].map((word, at) => ({ word, start: at, end: at + 1 }))
     const bodies = [{ text }, { text: '你好。 hi you', words }].map(body => ({ body }))
-    const [paragraphs, spaced] = await asked(HEARING, bodies, hear('srt'))
+    const [paragraphs, spaced] = await callChannel(HEARING, bodies, hear('srt'))
     assert.equal(paragraphs?.[1], '1\n00:00:00,000 --> 00:00:06,000\nOne.\nTwo -> three.\n\n')
     assert.equal(
       spaced?.[1],
@@ -524,8 +528,8 @@ describe('a self-hosted server with unusual responses', () => {
 
   it('reports a length of zero: nothing is charged', async () => {
     const usage = { type: 'duration', seconds: 0 }
-    const [told] = await asked(HEARING, [{ body: { text: 'a', usage } }], hear('json'))
-    assert.deepEqual([told?.[0], told?.[2]], [200, 0])
+    const [reply] = await callChannel(HEARING, [{ body: { text: 'a', usage } }], hear('json'))
+    assert.deepEqual([reply?.[0], reply?.[2]], [200, 0])
   })
 
   it('returns fewer vectors than texts: that is a failure, and costs nothing', async () => {
@@ -537,7 +541,7 @@ describe('a self-hosted server with unusual responses', () => {
       { data: [vector], usage },
       { data: [vector, vector], usage },
     ]
-    const replies = await asked(
+    const replies = await callChannel(
       embedding,
       bodies.map(body => ({ body })),
       post('/v1/embeddings', { input: ['a', 'b'] }),
@@ -555,7 +559,7 @@ describe('a self-hosted server with unusual responses', () => {
   it('returns null in place of an image: only actual images are charged', async () => {
     const drawing = { path: '/v1/images/generations', price: { image: 0.01 } }
     const none = { url: null, b64_json: null }
-    const replies = await asked(
+    const replies = await callChannel(
       drawing,
       [{ body: { data: [none] } }, { body: { data: [none, { url: 'https://a.example/b' }] } }],
       post('/v1/images/generations', { prompt: 'p', n: 2 }),
@@ -572,7 +576,7 @@ describe('a self-hosted server with unusual responses', () => {
   it('returns a document or an image in place of audio: that is a failure', async () => {
     const speaking = { path: '/v1/audio/speech', price: { per_character: 0.001 } }
     const types = ['application/xml', 'application/problem+xml', 'image/svg+xml']
-    const replies = await asked(
+    const replies = await callChannel(
       speaking,
       types.map(type => ({ type, body: 'x' })),
       post('/v1/audio/speech', { input: 'Hello', voice: 'alloy' }),

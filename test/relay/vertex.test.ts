@@ -15,7 +15,7 @@ const { privateKey } = generateKeyPairSync('rsa', {
 
 const relay = suiteRelay('sqlite')
 
-let made = 0
+let accountCount = 0
 
 /** The key file of a service account whose tokens the simulator issues. */
 const keyFile = (name = 'account', more: object = {}) =>
@@ -23,13 +23,13 @@ const keyFile = (name = 'account', more: object = {}) =>
     type: 'service_account',
     project_id: 'p-1',
     private_key: privateKey,
-    client_email: `${name}-${++made}@p-1.iam.gserviceaccount.com`,
+    client_email: `${name}-${++accountCount}@p-1.iam.gserviceaccount.com`,
     token_uri: `${relay.upstream}/vertex/token`,
     ...more,
   })
 
-const serve = (sent: string, key = keyFile(), fields: object = {}) =>
-  relay.serve(sent, { type: VERTEX, key, base_url: `${relay.upstream}/vertex`, ...fields })
+const serve = (sentModel: string, key = keyFile(), fields: object = {}) =>
+  relay.serve(sentModel, { type: VERTEX, key, base_url: `${relay.upstream}/vertex`, ...fields })
 
 const say = (model: string, more: object = {}) => ({
   model,
@@ -47,26 +47,26 @@ async function visits(path: string): Promise<number> {
 
 const MODELS = { Gemini: 'sim-gemini', Claude: 'claude-opus-4-5@20251101' } as const
 
-for (const [vendor, sent] of Object.entries(MODELS))
+for (const [vendor, sentModel] of Object.entries(MODELS))
   for (const name of Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])
     describe(`${name} with ${vendor} on Vertex`, () => {
       for (const way of ['whole', 'stream'] as const)
         it(`supports text, reasoning and tools, ${way}, and is paid by the usage that the vendor reports`, async () => {
-          const { model } = await serve(sent)
+          const { model } = await serve(sentModel)
           const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
           const api = CLIENTS[name](key, relay.gateway.url)
           const question = { model, text: 'use the tools', tools: TOOLS, isThinking: true }
-          const told = await api[way](question)
+          const answer = await api[way](question)
           assert.deepEqual(
-            told.calls.map(call => call.name),
+            answer.calls.map(call => call.name),
             TOOLS,
           )
           // The simulator rejects calls that come back without the signed reasoning they were made with.
-          const after = await api[way](question, { question, told })
+          const after = await api[way](question, { question, told: answer })
           assert.match(after.text, /The tool answered: ".*get_time has an answer/)
           const [first, second] = await relay.rowsOf(id, 2)
           for (const [row, { input, output }] of [
-            [first, told],
+            [first, answer],
             [second, after],
           ] as const) {
             assert.equal(row?.other.source, 'provider')
@@ -136,8 +136,8 @@ describe('a service account', () => {
   })
 
   it('makes embeddings, one text per call if the model accepts no more', async () => {
-    for (const sent of ['text-embedding-005', 'gemini-embedding-001']) {
-      const { model } = await serve(sent)
+    for (const sentModel of ['text-embedding-005', 'gemini-embedding-001']) {
+      const { model } = await serve(sentModel)
       const { id, key } = await relay.newToken()
       const body = { model, input: ['rain in Spain', 'snow'], dimensions: 8, encoding_format: 'float' }
       const answer = await relay.api('POST', '/v1/embeddings', body, { token: key })

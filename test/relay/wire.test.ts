@@ -31,17 +31,17 @@ const stream =
 /** A provider with a scripted response for each model. */
 async function openProvider() {
   const answers = new Map<string, Answer>()
-  const seen: string[] = []
+  const requestedModels: string[] = []
   const server = createServer(async (request, response) => {
     const { model } = JSON.parse(await text(request)) as { model: string }
-    seen.push(model)
+    requestedModels.push(model)
     answers.get(model)?.(response)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    seen: (model: string) => seen.filter(each => each === model).length,
+    seen: (model: string) => requestedModels.filter(each => each === model).length,
     /** The model name for which the provider returns this response. */
     answering(answer: Answer): string {
       const model = `answer-${answers.size}`
@@ -75,10 +75,15 @@ describeOverServers('between client and provider', http => {
 
   /** Creates a token, and a model with a channel for each of these responses. */
   async function serve(...answers: readonly Answer[]) {
-    const sent = answers.map(provider.answering)
-    const { model } = await relay.serve(sent, { base_url: provider.url })
+    const sentModels = answers.map(provider.answering)
+    const { model } = await relay.serve(sentModels, { base_url: provider.url })
     const token = await relay.newToken()
-    return { ...token, model, sent, ask: (more = {}) => relay.chat(token.key, question(model, more)) }
+    return {
+      ...token,
+      model,
+      sent: sentModels,
+      ask: (more = {}) => relay.chat(token.key, question(model, more)),
+    }
   }
 
   describe('a stream that contains only an error', () => {
@@ -152,13 +157,13 @@ describeOverServers('between client and provider', http => {
       for (let index = 0; index < words.length; index++) words[index] = index * 16 + name
       return Buffer.from(words.buffer)
     }
-    let written = 0
+    let writtenBytes = 0
     const paced =
       (bytes: Buffer): Answer =>
       async response => {
         response.writeHead(200, { 'content-type': 'audio/mpeg' })
         for (let at = 0; at < bytes.length; at += 50_000) {
-          written = at
+          writtenBytes = at
           if (!response.write(bytes.subarray(at, at + 50_000))) await once(response, 'drain')
         }
         response.end()
@@ -183,11 +188,11 @@ describeOverServers('between client and provider', http => {
     const long = soundOf(0, 60_000_000)
     const stalled = await open(long)
     await until('the provider to be stopped by the stalled client', async () => {
-      const before = written
+      const before = writtenBytes
       await delay(200)
-      return written === before ? true : undefined
+      return writtenBytes === before ? true : undefined
     })
-    assert.ok(written < long.length - 1_000_000, `${written} bytes were written`)
+    assert.ok(writtenBytes < long.length - 1_000_000, `${writtenBytes} bytes were written`)
     for (const name of [1, 2, 3])
       assert.ok((await bodyOf(await open(soundOf(name, 2_000_000)))).equals(soundOf(name, 2_000_000)))
     assert.ok((await bodyOf(stalled)).equals(long))
@@ -220,18 +225,18 @@ describeOverServers('between client and provider', http => {
 
     it('with HTTP/1.0 gets a stream without chunked encoding, a newer one gets it with chunks', async () => {
       const words = ['naïve ✓ 💧', 'x'.repeat(40_000)]
-      const spoken = words.map(content => frame({ choices: [{ index: 0, delta: { content } }] }))
-      const { key, model } = await serve(stream(...spoken, FINISH))
+      const contentFrames = words.map(content => frame({ choices: [{ index: 0, delta: { content } }] }))
+      const { key, model } = await serve(stream(...contentFrames, FINISH))
       const body = JSON.stringify(question(model, { stream: true }))
-      const asked = post(key, body, { more: 'Connection: close\r\n' }) + body
-      const said = `${spoken.join('')}${FINISH}data: [DONE]\n\n`
+      const rawRequest = post(key, body, { more: 'Connection: close\r\n' }) + body
+      const expectedBody = `${contentFrames.join('')}${FINISH}data: [DONE]\n\n`
       const bodyOf = (answer: string) => answer.slice(answer.indexOf('\r\n\r\n') + 4)
 
-      const plain = await raw(asked.replace('HTTP/1.1', 'HTTP/1.0'))
+      const plain = await raw(rawRequest.replace('HTTP/1.1', 'HTTP/1.0'))
       assert.doesNotMatch(plain, /transfer-encoding/i)
-      assert.ok(bodyOf(plain) === said)
+      assert.ok(bodyOf(plain) === expectedBody)
 
-      const framed = await raw(asked)
+      const framed = await raw(rawRequest)
       assert.match(framed, /transfer-encoding: chunked/i)
       const rest = Buffer.from(bodyOf(framed))
       const pieces: Buffer[] = []
@@ -247,7 +252,7 @@ describeOverServers('between client and provider', http => {
         }
         pieces.push(rest.subarray(lineEnd + 2, at - 2))
       }
-      assert.ok(Buffer.concat(pieces).toString() === said)
+      assert.ok(Buffer.concat(pieces).toString() === expectedBody)
     })
 
     it('may send an absolute URL, as proxies do', async () => {
@@ -289,7 +294,7 @@ describeOverServers('between client and provider', http => {
     it('gets its rate limit headers also with an error', async () => {
       const { model } = await serve(stream(''))
       const { key } = await relay.newToken({ limits: { rpm: 1 } })
-      const told = async () => {
+      const fetchRateLimits = async () => {
         const { status, headers } = await relay.chat(key, question(model))
         return [
           status,
@@ -297,15 +302,15 @@ describeOverServers('between client and provider', http => {
           headers.get('x-ratelimit-remaining-requests'),
         ]
       }
-      assert.deepEqual(await told(), [502, '1', '0'])
-      assert.deepEqual(await told(), [429, '1', '0'])
+      assert.deepEqual(await fetchRateLimits(), [502, '1', '0'])
+      assert.deepEqual(await fetchRateLimits(), [429, '1', '0'])
     })
   })
 
   it('keeps a ledger that verifies, with nothing held', async () => {
     const { body } = await relay.api('GET', '/api/ledger/verify')
     assert.equal(body.data.ok, true)
-    const held = await relay.api('GET', '/api/user/self')
-    assert.equal(held.body.data.held_quota, 0)
+    const reply = await relay.api('GET', '/api/user/self')
+    assert.equal(reply.body.data.held_quota, 0)
   })
 })

@@ -58,7 +58,7 @@ describe('the tools that a request makes its provider run', () => {
   })
 
   it('are recognized if no list of tools names them', () => {
-    const asked = {
+    const toolFields = {
       web_search_options: {},
       enable_search: true,
       force_search_enhancement: true,
@@ -67,7 +67,7 @@ describe('the tools that a request makes its provider run', () => {
       search_parameters: { mode: 'auto' },
       connectors: [{ id: 'web-search' }],
     }
-    for (const [name, value] of Object.entries(asked))
+    for (const [name, value] of Object.entries(toolFields))
       assert.equal(toolsOf({ ...chat, [name]: value }).list[0]?.field, name)
     assert.deepEqual(chargesOf({ ...chat, search_parameters: { mode: 'off' } }), [])
     assert.deepEqual(
@@ -167,9 +167,9 @@ describe('the possible usage of such tools', () => {
 })
 
 describe('a body after tools without a price are removed', () => {
-  const edited = (body: Body, kept: readonly string[] = []) => {
+  const edited = (body: Body, keptCharges: readonly string[] = []) => {
     const edits = toolEdits(body, toolsOf(body), {
-      isSent: ({ charge }) => kept.includes(String(charge)),
+      isSent: ({ charge }) => keptCharges.includes(String(charge)),
       takesMaxCalls: true,
     })
     return JSON.parse(JSON.stringify(editedBody(body, edits)))

@@ -9,7 +9,7 @@ import { fc } from '../support/properties.ts'
 const keyed = (...statuses: readonly RoutedKey['status'][]): RoutedKey[] =>
   statuses.map((status, index) => ({ id: index, index, value: `key-${index}`, status }))
 
-const channel = (id: number, given: Partial<RoutedChannel> = {}): RoutedChannel => ({
+const channel = (id: number, overrides: Partial<RoutedChannel> = {}): RoutedChannel => ({
   id,
   name: `channel ${id}`,
   type: 1,
@@ -21,7 +21,7 @@ const channel = (id: number, given: Partial<RoutedChannel> = {}): RoutedChannel 
   keys: keyed(1),
   limits: { rpm: null, tpm: null, concurrency: null },
   autoBan: true,
-  ...given,
+  ...overrides,
 })
 
 /** A clock that the test sets, and a health tracker that records what it disables. */
@@ -213,14 +213,14 @@ describe('a key', () => {
   })
 
   it('cools down after a 429 as long as Retry-After says, at most five minutes, and 5 s without it', () => {
-    const told: [number | undefined, number][] = [
+    const cases: [number | undefined, number][] = [
       [1_000, 1_000],
       [3_600_000, 300_000],
       [undefined, 5_000],
       [Number.NaN, 5_000],
       [-1, 5_000],
     ]
-    for (const [retryAfterMs, restMs] of told)
+    for (const [retryAfterMs, restMs] of cases)
       assert.deepEqual(failing([{ kind: '429', retryAfterMs }]).keyOf(one), {
         state: 'resting',
         againInMs: restMs,
@@ -360,12 +360,12 @@ describe('the stored health state', () => {
       w.attempt(each, REFUSED)
     }
     assert.equal(w.health.size(), 12)
-    const left = new Map([
+    const remainingChannels = new Map([
       [1, channel(1, { keys: keyed(1, 1) })],
       [2, channel(2, { keys: keyed(3, 1) })],
       [3, channel(3, { status: 2 })],
     ])
-    w.health.prune(id => left.get(id))
+    w.health.prune(id => remainingChannels.get(id))
     // Of 1 everything, of 2 all but the disabled key, of 3 the key rotation.
     assert.equal(w.health.size(), 3 + 2 + 1)
   })

@@ -147,12 +147,12 @@ describe('concurrent requests', () => {
   it('release their slot when they end, and update their tokens when those are known', () => {
     const w = world()
     const limited = subject({ concurrency: 1, tpm: 100 })
-    const left = w.take([limited], 60)
-    left.leave()
-    left.leave()
+    const firstTicket = w.take([limited], 60)
+    firstTicket.leave()
+    firstTicket.leave()
     const next = w.take([limited], 60)
     assert.equal(w.refused([limited]).limit, 'tpm')
-    left.end(0)
+    firstTicket.end(0)
     assert.equal(w.refused([limited]).limit, 'concurrency')
     next.end(0)
     w.take([limited])
@@ -293,8 +293,8 @@ describe('the meters in memory', () => {
     use(100, 'channel')
     // A tenth of them was dropped, so that the next ones have room.
     assert.equal(w.rates.size(), 19)
-    const left = (id: number) => w.rates.remaining([subject(limits, id)]).requests?.remaining
-    assert.deepEqual([0, 1, 2, 3, 4, 19].map(left), [0, 0, 2, 2, 1, 1])
+    const remainingRequestsOf = (id: number) => w.rates.remaining([subject(limits, id)]).requests?.remaining
+    assert.deepEqual([0, 1, 2, 3, 4, 19].map(remainingRequestsOf), [0, 0, 2, 2, 1, 1])
   })
 
   it('have room immediately after requests have ended, so that no subject loses its window', () => {
@@ -378,13 +378,13 @@ describe('limits shared by several workers', () => {
 
   function twoWorkers() {
     let atMs = START_MS
-    let asked = 0
+    let callCount = 0
     const rates = createRates({ nowMs: () => atMs })
     const worker = () => {
       const readContext = createRateServer(rates)
       return createSharedRates({
         admit: async (subjects, input) => {
-          asked += 1
+          callCount += 1
           return readContext.admit(subjects, input)
         },
         leave: async id => readContext.leave(id),
@@ -395,7 +395,7 @@ describe('limits shared by several workers', () => {
     const pass = (ms: number) => {
       atMs += ms
     }
-    return { one: worker(), other: worker(), pass, asked: () => asked }
+    return { one: worker(), other: worker(), pass, asked: () => callCount }
   }
 
   it('see a slot as free as soon as another worker releases it', async () => {
@@ -410,11 +410,11 @@ describe('limits shared by several workers', () => {
   })
 
   it('remember an exhausted minute, and send no more calls until it is over', async () => {
-    const { one, other, pass, asked } = twoWorkers()
+    const { one, other, pass, asked: countCalls } = twoWorkers()
     const limited = channelOf({ rpm: 1 })
     assert.equal((await one.admit([limited], 0)).ok, true)
     assert.equal((await other.admit([limited], 0)).ok, false)
-    assert.equal(asked(), 2)
+    assert.equal(countCalls(), 2)
     assert.ok(other.fullForS(limited) > 0)
     pass(60_000)
     assert.equal(other.fullForS(limited), 0)
@@ -443,14 +443,14 @@ describe('limits shared by several workers', () => {
   })
 
   it('remember a minute whose tokens are used up by requests that have ended', async () => {
-    const { one, other, pass, asked } = twoWorkers()
+    const { one, other, pass, asked: countCalls } = twoWorkers()
     const limited = channelOf({ tpm: 10 })
     const first = await one.admit([limited], 0)
     assert.ok(first.ok)
     await first.ticket.end(10)
     assert.equal((await other.admit([limited], 0)).ok, false)
     assert.ok(other.fullForS(limited) > 0)
-    assert.equal(asked(), 2)
+    assert.equal(countCalls(), 2)
     pass(60_000)
     assert.equal(other.fullForS(limited), 0)
   })

@@ -15,7 +15,7 @@ import { fc } from '../support/properties.ts'
 const keyed = (...statuses: readonly RoutedKey['status'][]): RoutedKey[] =>
   statuses.map((status, index) => ({ id: index, index, value: `key-${index}`, status }))
 
-const channel = (id: number, given: Partial<RoutedChannel> = {}): RoutedChannel => ({
+const channel = (id: number, overrides: Partial<RoutedChannel> = {}): RoutedChannel => ({
   id,
   name: `channel ${id}`,
   type: 1,
@@ -27,15 +27,15 @@ const channel = (id: number, given: Partial<RoutedChannel> = {}): RoutedChannel 
   keys: keyed(1),
   limits: { rpm: null, tpm: null, concurrency: null },
   autoBan: true,
-  ...given,
+  ...overrides,
 })
 
-const alias = (name: string, target: string, given: Partial<RoutedAlias> = {}): RoutedAlias => ({
+const alias = (name: string, target: string, overrides: Partial<RoutedAlias> = {}): RoutedAlias => ({
   name,
   target,
   channelIds: null,
   status: 1,
-  ...given,
+  ...overrides,
 })
 
 /** The same numbers in every run. */
@@ -210,15 +210,15 @@ type Given = Partial<PlanOptions<RoutedChannel>> & { aliases?: RoutedAlias[]; as
 
 const newHealth = (nowMs = () => 0) => createHealth({ nowMs, onDisable: () => undefined })
 
-function options(channels: readonly RoutedChannel[], given: Given = {}): PlanOptions<RoutedChannel> {
-  const { aliases = [], asked = 'm', ...rest } = given
-  const route = createTable(channels, aliases).resolve(asked)
-  assert.ok(route, `no route for ${asked}`)
+function options(channels: readonly RoutedChannel[], overrides: Given = {}): PlanOptions<RoutedChannel> {
+  const { aliases = [], asked: requestedModel = 'm', ...rest } = overrides
+  const route = createTable(channels, aliases).resolve(requestedModel)
+  assert.ok(route, `no route for ${requestedModel}`)
   return { route, health: newHealth(), fullForS: () => 0, random: seeded(1), attempts: 5, ...rest }
 }
-const planned = (channels: readonly RoutedChannel[], given?: Given) => plan(options(channels, given))
-const order = (channels: readonly RoutedChannel[], given?: Given) =>
-  planned(channels, given).steps.map(step => step.channel.id)
+const planned = (channels: readonly RoutedChannel[], overrides?: Given) => plan(options(channels, overrides))
+const order = (channels: readonly RoutedChannel[], overrides?: Given) =>
+  planned(channels, overrides).steps.map(step => step.channel.id)
 
 /** How often each channel was first (or at another position) in this many plans. */
 function shares(
@@ -527,20 +527,20 @@ describe('every plan', () => {
 
   it('tries only enabled channels that are available and not cooling down, none twice, tier by tier, and names all others', () => {
     fc.assert(
-      fc.property(arbitrary, ({ channels: given, attempts, seed }) => {
-        const channels = given.map(({ priority, weight, status, statuses }, index) =>
+      fc.property(arbitrary, ({ channels: channelSpecs, attempts, seed }) => {
+        const channels = channelSpecs.map(({ priority, weight, status, statuses }, index) =>
           channel(index, { priority, weight, status, keys: keyed(...statuses) }),
         )
         const route = createTable(channels, []).resolve('m')
         if (route === undefined) return assert.ok(channels.every(each => each.status === 2))
 
         const health = newHealth()
-        for (const [index, { failures }] of given.entries())
+        for (const [index, { failures }] of channelSpecs.entries())
           for (let times = 0; times < failures; times += 1)
             health
               .begin({ channel: channel(index), key: { id: 0, index: 0, value: '', status: 1 } })
               .end({ kind: '5xx' })
-        const isFree = (each: RoutedChannel) => !given[each.id]?.isFull
+        const isFree = (each: RoutedChannel) => !channelSpecs[each.id]?.isFull
         const { steps, passedOver } = plan({
           route,
           health,
@@ -554,7 +554,7 @@ describe('every plan', () => {
         for (const { channel: each, key } of steps) {
           assert.equal(each.status, 1)
           assert.equal(key.status, 1)
-          assert.ok(isFree(each) && (given[each.id]?.failures ?? 0) < 5)
+          assert.ok(isFree(each) && (channelSpecs[each.id]?.failures ?? 0) < 5)
         }
         for (const [index, step] of steps.entries()) {
           const before = steps[index - 1]
@@ -563,8 +563,8 @@ describe('every plan', () => {
           if (before.tier === step.tier) assert.ok(before.channel.weight > 0 || step.channel.weight === 0)
         }
         if (steps.length < attempts) {
-          const known = channels.filter(each => each.status !== 2)
-          assert.equal(steps.length + passedOver.length, known.length)
+          const candidateChannels = channels.filter(each => each.status !== 2)
+          assert.equal(steps.length + passedOver.length, candidateChannels.length)
         }
       }),
       { numRuns: 1_000, seed: 11 },

@@ -15,8 +15,8 @@ const CAMPAIGN = 'SLUICE_CAMPAIGN'
 const importsInTests = new Map<string, readonly string[]>()
 
 function testImportsOf(file: string): readonly string[] {
-  const known = importsInTests.get(file)
-  if (known) return known
+  const cachedImports = importsInTests.get(file)
+  if (cachedImports) return cachedImports
   const imports = importsOf(file).filter(name => name.startsWith('test/'))
   importsInTests.set(file, imports)
   return imports
@@ -24,11 +24,11 @@ function testImportsOf(file: string): readonly string[] {
 
 /** Whether a file imports this one, directly or through others of the tests. */
 function reaches(file: string, target: string): boolean {
-  const seen = new Set([file])
+  const reachableFiles = new Set([file])
   // Iterating a set includes the elements added meanwhile.
-  for (const each of seen) {
+  for (const each of reachableFiles) {
     if (each === target) return true
-    for (const next of testImportsOf(each)) seen.add(next)
+    for (const next of testImportsOf(each)) reachableFiles.add(next)
   }
   return false
 }

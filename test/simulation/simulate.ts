@@ -256,12 +256,12 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
   async function settleExtended(
     node: SimulatedNode,
     payer: Payer,
-    held: { hold: Hold; rid: string },
+    heldRequest: { hold: Hold; rid: string },
     amount: number,
   ): Promise<void> {
     invariants.onOverrun(1)
-    const extending = held.hold.extend(1 + Math.floor(streamRandom() * 3 * amount)).catch(() => false)
-    await settle(node, payer, held, { amount, isExtended: true })
+    const extending = heldRequest.hold.extend(1 + Math.floor(streamRandom() * 3 * amount)).catch(() => false)
+    await settle(node, payer, heldRequest, { amount, isExtended: true })
     await extending
     invariants.onOverrun(-1)
   }
@@ -276,9 +276,9 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
     const admission = payer.subject && (await node.rates.admit([payer.subject], 1))
     if (admission && !admission.ok) return
     if (admission) noteAdmission()
-    const held = await takeHold(node, payer, amount)
-    if (held) {
-      const { hold } = held
+    const heldRequest = await takeHold(node, payer, amount)
+    if (heldRequest) {
+      const { hold } = heldRequest
       if (random() < 0.1) {
         invariants.onRelease(node.id, accountsOf(payer), amount)
         hold.release()
@@ -289,8 +289,8 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
         await node.wait(random() * 300)
         const isExtended = streamRandom() < EXTENDED_SHARE
         const settling = isExtended
-          ? settleExtended(node, payer, held, amount)
-          : settle(node, payer, held, { amount, isExtended })
+          ? settleExtended(node, payer, heldRequest, amount)
+          : settle(node, payer, heldRequest, { amount, isExtended })
         // The journal could not be written: the client gets an error, and the record is written later or lost.
         await settling.catch(() => {})
       }

@@ -69,7 +69,8 @@ export function createSimulatedStore(nowMs: () => number) {
   let state = emptyState()
 
   const accountOf = (account: AccountId) => state.accounts.get(nameOf(account))
-  const freeOf = ({ credited, posted, held }: Account) => Math.max(0, credited - posted - held)
+  const freeOf = ({ credited, posted, held: heldAmount }: Account) =>
+    Math.max(0, credited - posted - heldAmount)
   const isRetired = (nodeId: string) => (state.nodes.get(nodeId)?.epoch ?? 0) < 0
 
   function applyOne(nodeId: string, settled: Settled): void {
@@ -169,8 +170,8 @@ export function createSimulatedStore(nowMs: () => number) {
         .filter(lease => lease.nodeId === nodeId)
         .map(({ account, amount }) => ({ ...account, amount })),
     settledAmong(requestIds: readonly string[]): ReadonlySet<string> {
-      const wanted = new Set(requestIds)
-      return new Set(state.entries.map(({ settled }) => settled.rid).filter(rid => wanted.has(rid)))
+      const idSet = new Set(requestIds)
+      return new Set(state.entries.map(({ settled }) => settled.rid).filter(rid => idSet.has(rid)))
     },
     apply(nodeId: string, { settled, afterLsn, lastLsn, oldestOpenLsn }: Batch): void {
       const row = state.nodes.get(nodeId)

@@ -79,8 +79,8 @@ describe('the fault for all requests', () => {
 
   it('does not affect the control path itself, which shows the current and possible values', async () => {
     await switchTo({ fault: 'hang' })
-    const told = await (await fetch(`${simulator.url}/sim/faults`)).json()
-    assert.deepEqual(told, { fault: 'hang', known: Object.keys(FAULTS) })
+    const body = await (await fetch(`${simulator.url}/sim/faults`)).json()
+    assert.deepEqual(body, { fault: 'hang', known: Object.keys(FAULTS) })
   })
 
   for (const [name, body, status] of [

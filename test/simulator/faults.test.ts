@@ -142,11 +142,11 @@ const wordsOf = (events: readonly Event[]) =>
 async function lineOf(id: string): Promise<CountLine> {
   for (;;) {
     const lines = readFileSync(countFile, 'utf8').split('\n').filter(Boolean)
-    const found = lines
+    const matchingLines = lines
       .map(line => JSON.parse(line) as CountLine)
       .filter(line => line.client_request_id === id)
-    assert.ok(found.length <= 1, `${found.length} lines for ${id}`)
-    if (found[0] !== undefined) return found[0]
+    assert.ok(matchingLines.length <= 1, `${matchingLines.length} lines for ${id}`)
+    if (matchingLines[0] !== undefined) return matchingLines[0]
     await sleep(5)
   }
 }
@@ -273,11 +273,11 @@ describe('a response that stops', () => {
   for (const tokens of [0, 1, 40]) {
     it(`is a stream destroyed after ${tokens} tokens with cut-${tokens}`, async () => {
       const id = `cut-${tokens}`
-      const heard = await listen({ model: `sim-words-100-cut-${tokens}`, stream: true, id })
-      const { text, isEnded } = dechunk(heard.body)
+      const response = await listen({ model: `sim-words-100-cut-${tokens}`, stream: true, id })
+      const { text, isEnded } = dechunk(response.body)
       const events = eventsOf(text)
-      assert.match(heard.head, /^HTTP\/1\.1 200 OK/)
-      assert.equal(heard.end, 'closed')
+      assert.match(response.head, /^HTTP\/1\.1 200 OK/)
+      assert.equal(response.end, 'closed')
       assert.equal(isEnded, false)
       assert.equal(wordsOf(events).length, tokens)
       assert.ok(events.every(({ choices }) => choices?.[0]?.finish_reason === null))
@@ -299,8 +299,8 @@ describe('a response that stops', () => {
   })
 
   it('is a clean end without finish reason and [DONE] with eof-N', async () => {
-    const heard = await listen({ model: 'sim-words-100-eof-7', stream: true, id: 'eof' })
-    const { text, isEnded } = dechunk(heard.body)
+    const response = await listen({ model: 'sim-words-100-eof-7', stream: true, id: 'eof' })
+    const { text, isEnded } = dechunk(response.body)
     assert.equal(isEnded, true)
     assert.equal(wordsOf(eventsOf(text)).length, 7)
     assert.doesNotMatch(text, /\[DONE\]|"finish_reason":"/)
@@ -316,13 +316,13 @@ describe('a response that stops', () => {
   })
 
   it('is the role and nothing else with preamble', async () => {
-    const heard = await listen({ model: 'sim-preamble', stream: true, id: 'preamble' })
-    const { text, isEnded } = dechunk(heard.body)
+    const response = await listen({ model: 'sim-preamble', stream: true, id: 'preamble' })
+    const { text, isEnded } = dechunk(response.body)
     const events = eventsOf(text)
     assert.equal(events.length, 1)
     assert.equal(events[0]?.choices?.[0]?.delta.role, 'assistant')
     assert.equal(isEnded, false)
-    assert.equal(heard.end, 'closed')
+    assert.equal(response.end, 'closed')
     await assertCounted('preamble', PROMPT_TOKENS, 0, false)
   })
 
@@ -384,16 +384,16 @@ describe('a response that stops', () => {
   ] as const) {
     it(`is sent before the request is complete with early-413 by ${by}`, async () => {
       const socket = connect(simulator.port, '127.0.0.1')
-      const heard = Promise.withResolvers<string>()
+      const responseText = Promise.withResolvers<string>()
       let received = ''
       socket.on('error', () => {})
       socket.on('data', piece => {
         received += String(piece)
       })
-      socket.on('end', () => heard.resolve(received))
+      socket.on('end', () => responseText.resolve(received))
       const start = requestBytes({ model, headers: { ...headers, 'content-length': '50000000' } })
       socket.write(Buffer.concat([Buffer.from(start), Buffer.alloc(50_000_000)]))
-      const answer = await heard.promise
+      const answer = await responseText.promise
       // A simulator that would read the rest after all would do so before it answers another request.
       await (await fetchChat({ model: 'sim-words-1' })).text()
       assert.ok(socket.writableLength > 0)
@@ -478,15 +478,15 @@ describe('a response that is an error', () => {
   it('is sent for P of every hundred requests with flaky-P, in a fixed order', async () => {
     const own = await startSimulator()
     const statuses = async (url: string) => {
-      const found: number[] = []
+      const statusCodes: number[] = []
       for (let at = 0; at < 100; at += 1) {
         const headers = { authorization: `Bearer ${KEY}` }
         const body = JSON.stringify({ model: 'sim-flaky-30', messages: [{ role: 'user', content: 'Hi' }] })
         const response = await fetch(url + CHAT, { method: 'POST', headers, body })
         await response.text()
-        found.push(response.status)
+        statusCodes.push(response.status)
       }
-      return found
+      return statusCodes
     }
     const [one, other] = [await statuses(simulator.url), await statuses(own.url)]
     await own.close()
@@ -575,10 +575,10 @@ describe('a response with the wrong content', () => {
   })
 
   it('is generated no faster than the client reads', async () => {
-    let taken = 0
+    let generatedLength = 0
     function* frames() {
       for (const frame of filler()) {
-        taken += frame.data.length
+        generatedLength += frame.data.length
         yield frame
       }
     }
@@ -597,10 +597,12 @@ describe('a response with the wrong content', () => {
     await once(socket, 'readable')
     const looks: number[] = []
     await until('the response to stop', () => {
-      looks.push(taken)
-      return taken > 0 && looks.length >= STILL_LOOKS && looks.at(-STILL_LOOKS) === taken ? true : undefined
+      looks.push(generatedLength)
+      return generatedLength > 0 && looks.length >= STILL_LOOKS && looks.at(-STILL_LOOKS) === generatedLength
+        ? true
+        : undefined
     })
-    assert.ok(taken < BIG / 2, `${taken}`)
+    assert.ok(generatedLength < BIG / 2, `${generatedLength}`)
     socket.destroy()
     await delivered.promise
     server.close()
@@ -674,16 +676,16 @@ describe('a response with wrong usage', () => {
   })
 
   it('has impossible numbers with badusage, another kind for each request', async () => {
-    const found: unknown[] = []
+    const reportedTotals: unknown[] = []
     for (const at of BAD_NUMBERS.keys()) {
       const id = `bad-${at}`
       const usage =
         at % 2 === 0 ? await wholeUsage('badusage', id) : (await streamed('badusage', id)).at(-1)?.usage
       assert.equal(usage?.prompt_tokens, usage?.completion_tokens)
-      found.push(usage?.total_tokens)
+      reportedTotals.push(usage?.total_tokens)
       await assertHonest(id)
     }
-    assert.deepEqual(found, [-7, 2.5, 1e18, '12'])
+    assert.deepEqual(reportedTotals, [-7, 2.5, 1e18, '12'])
   })
 
   it('has N times the tokens with overuse-N', async () => {
@@ -893,14 +895,14 @@ describe('a fault', () => {
     const file = join(folder, 'closed.jsonl')
     const own = await startSimulator({ countFile: file })
     const models = ['sim-hang', 'sim-stall-1']
-    const asked = models.map(model =>
+    const pendingResponses = models.map(model =>
       fetch(own.url + CHAT, {
         method: 'POST',
         headers: { authorization: `Bearer ${KEY}`, 'x-client-request-id': model },
         body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: PROMPT }] }),
       }).then(response => response.text()),
     )
-    const settled = Promise.allSettled(asked)
+    const settled = Promise.allSettled(pendingResponses)
     for (const model of models) await understood(model, own)
     await own.close()
     assert.deepEqual(

@@ -37,9 +37,11 @@ async function refusal(response: Response) {
 
 function lineOf(id: string): CountLine {
   const lines = readFileSync(countFile, 'utf8').split('\n').filter(Boolean)
-  const found = lines.map(line => JSON.parse(line) as CountLine).filter(line => line.client_request_id === id)
-  assert.equal(found.length, 1)
-  return found[0] as CountLine
+  const matchingLines = lines
+    .map(line => JSON.parse(line) as CountLine)
+    .filter(line => line.client_request_id === id)
+  assert.equal(matchingLines.length, 1)
+  return matchingLines[0] as CountLine
 }
 
 type Usage = { prompt_tokens: number; completion_tokens?: number; total_tokens: number }

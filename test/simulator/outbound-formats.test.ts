@@ -52,7 +52,7 @@ const weather = (name: string) =>
     parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
   }) as const
 
-const asked = (text: string, more: Partial<ChatRequest> = {}): ChatRequest => ({
+const createRequest = (text: string, more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: 'm',
   stream: false,
   messages: [{ role: 'user', content: [{ type: 'text', text }] }],
@@ -91,7 +91,10 @@ for (const { name, format, options, path } of VENDORS) {
 
   describe(`the simulated ${name}`, () => {
     it('returns and counts the same, streamed and not', async () => {
-      const [whole, streamed] = [await ask(asked('Hello')), await ask(asked('Hello', { stream: true }))]
+      const [whole, streamed] = [
+        await ask(createRequest('Hello')),
+        await ask(createRequest('Hello', { stream: true })),
+      ]
       assert.match(textOf(whole), /You wrote: "Hello"/)
       assert.equal(textOf(streamed), textOf(whole))
       assert.equal(whole.choices[0]?.stop.reason, 'stop')
@@ -103,7 +106,7 @@ for (const { name, format, options, path } of VENDORS) {
     it('calls several tools at once, and responds to their results', async () => {
       const tools = [weather('rain'), weather('wind')]
       for (const stream of [false, true]) {
-        const request = asked('Use the tools rain and wind', { stream, tools })
+        const request = createRequest('Use the tools rain and wind', { stream, tools })
         const answer = await ask(request)
         const calls = callsOf(answer)
         assert.deepEqual(
@@ -136,7 +139,7 @@ for (const { name, format, options, path } of VENDORS) {
 
     it('stops at the limit, and reports it', async () => {
       for (const stream of [false, true]) {
-        const answer = await ask(asked('Hello', { stream, maxTokens: 3 }))
+        const answer = await ask(createRequest('Hello', { stream, maxTokens: 3 }))
         assert.equal(answer.choices[0]?.stop.reason, 'length')
       }
     })
@@ -156,7 +159,7 @@ for (const { name, format, options, path } of VENDORS) {
 describe('the simulated Bedrock', () => {
   it('accepts a signature in place of a key, and refuses an invalid one', async () => {
     const url = new URL(`${simulator.url}/bedrock/model/m%3A0/converse`)
-    const body = Buffer.from(JSON.stringify(bedrock.encodeRequest(asked('Hello')).body))
+    const body = Buffer.from(JSON.stringify(bedrock.encodeRequest(createRequest('Hello')).body))
     const headers = { 'content-type': 'application/json' }
     const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret' }
     const request = { method: 'POST', url, headers, body, at: new Date(0) } as const
@@ -170,7 +173,7 @@ describe('the simulated Bedrock', () => {
 
 describe('the simulated Mistral', () => {
   it('refuses fields of the OpenAI format that it does not support', async () => {
-    const { body } = openaiChat.encodeRequest(asked('Hello', { seed: 1 }))
+    const { body } = openaiChat.encodeRequest(createRequest('Hello', { seed: 1 }))
     const response = await fetch(`${simulator.url}/mistral/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: 'Bearer k' },

@@ -121,20 +121,24 @@ function countLinesOf(clientRequestId: string, file = countFile): CountLine[] {
 /** Waits for something that must happen soon; the runner's time limit ends a wait in vain. */
 async function eventually<T>(look: () => T | undefined): Promise<T> {
   for (;;) {
-    const found = look()
-    if (found !== undefined) return found
+    const result = look()
+    if (result !== undefined) return result
     await sleep(5)
   }
 }
 
 /** A client that has sent a request and does not read the response by itself. */
 async function open(url: string, body: object, headers: Record<string, string>) {
-  const sent = httpRequest(url + CHAT, { method: 'POST', headers: headersWith(headers), agent: false })
-  sent.on('error', () => {})
-  sent.end(JSON.stringify({ messages: [user('Hello there')], ...body }))
-  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const clientRequest = httpRequest(url + CHAT, {
+    method: 'POST',
+    headers: headersWith(headers),
+    agent: false,
+  })
+  clientRequest.on('error', () => {})
+  clientRequest.end(JSON.stringify({ messages: [user('Hello there')], ...body }))
+  const [response] = (await once(clientRequest, 'response')) as [IncomingMessage]
   response.on('error', () => {})
-  return { response, leave: () => sent.destroy() }
+  return { response, leave: () => clientRequest.destroy() }
 }
 
 const only = <T>(list: readonly T[]): T => {
@@ -388,10 +392,10 @@ describe('a request with tools', () => {
   })
 
   it('calls what tool_choice requires, requested or not', async () => {
-    const named = { type: 'function', function: { name: 'get_time' } }
-    const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [named] } }
+    const toolChoice = { type: 'function', function: { name: 'get_time' } }
+    const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [toolChoice] } }
     assert.deepEqual(namesIn(await ask('Hello', { tool_choice: 'required' })), ['get_weather', 'get_time'])
-    assert.deepEqual(namesIn(await ask('Hello', { tool_choice: named })), ['get_time'])
+    assert.deepEqual(namesIn(await ask('Hello', { tool_choice: toolChoice })), ['get_time'])
     assert.deepEqual(namesIn(await ask('Hello', { tool_choice: allowed })), ['get_time'])
   })
 
@@ -617,11 +621,15 @@ describe('a refusal in OpenAI’s format', () => {
       body: Buffer.alloc(size),
     })
     assert.equal((await failure(announced)).status, 413)
-    const sent = httpRequest(simulator.url + CHAT, { method: 'POST', headers: headersWith(), agent: false })
-    sent.write(Buffer.alloc(size))
-    sent.end()
-    const [response] = (await once(sent, 'response')) as [IncomingMessage]
-    assert.equal(sent.getHeader('content-length'), undefined)
+    const clientRequest = httpRequest(simulator.url + CHAT, {
+      method: 'POST',
+      headers: headersWith(),
+      agent: false,
+    })
+    clientRequest.write(Buffer.alloc(size))
+    clientRequest.end()
+    const [response] = (await once(clientRequest, 'response')) as [IncomingMessage]
+    assert.equal(clientRequest.getHeader('content-length'), undefined)
     assert.equal(response.statusCode, 413)
     response.resume()
     await once(response, 'close')
@@ -801,15 +809,15 @@ describe('the count file', () => {
         return Date.now()
       }
       const own = await startSimulator({ countFile: file, now, ...options })
-      const sent = httpRequest(own.url + CHAT, {
+      const clientRequest = httpRequest(own.url + CHAT, {
         method: 'POST',
         headers: headersWith(headers),
         agent: false,
       })
-      sent.on('error', () => {})
-      sent.end(JSON.stringify({ model: 'sim-small', messages: [user('Hello there')], ...body }))
+      clientRequest.on('error', () => {})
+      clientRequest.end(JSON.stringify({ model: 'sim-small', messages: [user('Hello there')], ...body }))
       await accepted.promise
-      sent.destroy()
+      clientRequest.destroy()
       const line = await eventually(() => countLines(file)[0])
       await own.close()
       assert.equal(line.finished, false)

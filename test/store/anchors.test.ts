@@ -147,12 +147,17 @@ describe('anchors', () => {
     await anchors.start()
     move(head('store', 1))
     await anchors.close()
-    const [written] = journal
-    const lines = ['plain text', '{"level":"info","msg":"heads"}', '{"heads":[1]}', JSON.stringify(written)]
+    const [anchorRecord] = journal
+    const lines = [
+      'plain text',
+      '{"level":"info","msg":"heads"}',
+      '{"heads":[1]}',
+      JSON.stringify(anchorRecord),
+    ]
     writeFileSync(path, lines.join('\n'))
-    const found: unknown[] = []
-    for await (const each of readAnchorFile(path)) found.push(each)
-    assert.deepEqual(found, [{ line: 4, anchor: written?.anchor }])
+    const foundAnchors: unknown[] = []
+    for await (const each of readAnchorFile(path)) foundAnchors.push(each)
+    assert.deepEqual(foundAnchors, [{ line: 4, anchor: anchorRecord?.anchor }])
   })
 })
 

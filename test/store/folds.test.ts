@@ -134,18 +134,18 @@ for (const engine of ENGINES) {
       const all = new Map<string, unknown[]>()
       for (const [from, to] of stretches)
         for (const filter of filters) {
-          const asked = { from, to, ...filter }
-          const told: unknown[] = []
-          all.set(JSON.stringify(asked), told)
-          told.push(await sumRollups(db, asked))
+          const query = { from, to, ...filter }
+          const results: unknown[] = []
+          all.set(JSON.stringify(query), results)
+          results.push(await sumRollups(db, query))
           for (const group of ['model', 'token', 'channel', 'user'] as const) {
-            const groups = await groupRollups(db, asked, { by: group, limit: 100 })
-            told.push(groups)
+            const groups = await groupRollups(db, query, { by: group, limit: 100 })
+            results.push(groups)
             const keys = groups.slice(0, 2).map(({ key }) => key)
-            const steps = await stepRollupsOf(db, asked, { by: group, stepS: 3_600, keys })
-            told.push(steps.toSorted((a, b) => a.bucket - b.bucket || (a.key < b.key ? -1 : 1)))
+            const steps = await stepRollupsOf(db, query, { by: group, stepS: 3_600, keys })
+            results.push(steps.toSorted((a, b) => a.bucket - b.bucket || (a.key < b.key ? -1 : 1)))
           }
-          for (const step of [QUARTER_S, 3_600]) told.push(await stepRollups(db, asked, step))
+          for (const step of [QUARTER_S, 3_600]) results.push(await stepRollups(db, query, step))
         }
       return all
     }
@@ -193,21 +193,21 @@ for (const engine of ENGINES) {
     it('do not span the start of a point of a chart', async () => {
       const days = Array.from({ length: DAYS - 1 }, (_, day) => START + day * DAY_S)
       async function points() {
-        const told: number[][] = []
+        const costs: number[][] = []
         // Days that start with a day of UTC, with an hour, and half or a quarter of an hour beside one.
         for (const late of [0, 3_600, 5.5 * 3_600, 5.75 * 3_600])
           for (const filter of FILTERS) {
             const cuts = days.map(day => day + late)
-            const asked = { ...filter, from: START + late, to: END - 3 * QUARTER_S, cuts }
+            const query = { ...filter, from: START + late, to: END - 3 * QUARTER_S, cuts }
             const steps = [
-              ...(await stepRollups(store.db, asked, QUARTER_S)),
-              ...(await stepRollupsOf(store.db, asked, { by: 'model', stepS: QUARTER_S })),
+              ...(await stepRollups(store.db, query, QUARTER_S)),
+              ...(await stepRollupsOf(store.db, query, { by: 'model', stepS: QUARTER_S })),
             ]
             const place = (bucket: number) => cuts.findLastIndex(cut => cut <= bucket)
             const byPlace = Map.groupBy(steps, ({ bucket }) => place(bucket))
-            told.push(cuts.map((_, at) => (byPlace.get(at) ?? []).reduce((sum, { cost }) => sum + cost, 0)))
+            costs.push(cuts.map((_, at) => (byPlace.get(at) ?? []).reduce((sum, { cost }) => sum + cost, 0)))
           }
-        return told
+        return costs
       }
       const summed = await points()
       await store.db.deleteFrom('rollup_folds').execute()
@@ -262,14 +262,14 @@ for (const engine of ENGINES) {
       await books.apply('late', { settled, afterLsn: 0, lastLsn: 1, oldestOpenLsn: 2 })
       assert.equal((await folds()).length, before - 2)
       const grown = { requests: requests + 1, cost: cost + 77 }
-      const seen = async () => {
+      const readSums = async () => {
         const sums = await sumRollups(store.db, filter)
         return { requests: sums.requests, cost: sums.cost }
       }
-      assert.deepEqual(await seen(), grown)
+      assert.deepEqual(await readSums(), grown)
       await folding.fold()
       assert.equal((await folds()).length, before)
-      assert.deepEqual(await seen(), grown)
+      assert.deepEqual(await readSums(), grown)
     })
   })
 }

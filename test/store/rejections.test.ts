@@ -83,8 +83,8 @@ for (const engine of ENGINES)
         writeRejections(store.db, NODE, batch),
       ])
       assert.deepEqual([again.further, again.unknown], [ids.further, ids.unknown])
-      const written = { rows: 4, requests: 7, unknown: 3, sums: 7 }
-      assert.deepEqual(await countsOf(store), written)
+      const expectedCounts = { rows: 4, requests: 7, unknown: 3, sums: 7 }
+      assert.deepEqual(await countsOf(store), expectedCounts)
       await writeRejections(store.db, 'node-2', batch)
       assert.equal((await countsOf(store)).requests, 14, 'another node has batches of its own')
     })

@@ -44,7 +44,7 @@ for (const engine of ENGINES) {
 
     const log = (type: number, days: number, count = 1) =>
       gateway.db.transaction().execute(async trx => {
-        for (let made = 0; made < count; made++)
+        for (let index = 0; index < count; index++)
           await insertLog(trx, { created_time: daysAgo(days), type, user_id: 1 })
       })
     const ages = async () => {
@@ -183,8 +183,8 @@ describe('incomplete files of a killed process', () => {
     mkdirSync(join(dir, 'nodes.part/a'), { recursive: true })
     mkdirSync(join(dir, 'nodes/b'), { recursive: true })
     sweepLeftovers(dir)
-    const left = [...files, 'nodes.part', 'nodes/b'].filter(name => existsSync(join(dir, name)))
-    assert.deepEqual(left, ['sluice.db', 'secret', 'kept.part', 'nodes/b'])
+    const remainingFiles = [...files, 'nodes.part', 'nodes/b'].filter(name => existsSync(join(dir, name)))
+    assert.deepEqual(remainingFiles, ['sluice.db', 'secret', 'kept.part', 'nodes/b'])
     rmSync(dir, { recursive: true })
   })
 })

@@ -248,16 +248,16 @@ for (const engine of ENGINES) {
       from.db.transaction().execute(work)
 
     it('rolls a transaction back completely', async () => {
-      const made: number[] = []
+      const createdIds: number[] = []
       const failing = inTransaction(async trx => {
         const id = await makeUser(trx, 'never-there')
-        made.push(id, await makeToken(trx, id))
+        createdIds.push(id, await makeToken(trx, id))
         await grant(trx, id, 1_000)
         await note(trx, 'never')
         throw new Error('changed my mind')
       })
       await assert.rejects(failing, /changed my mind/)
-      const [user = 0, token = 0] = made
+      const [user = 0, token = 0] = createdIds
       assert.ok(token > 0)
       const users = await store.db.selectFrom('users').select('id').where('id', '=', user).execute()
       assert.deepEqual(users, [])
@@ -290,19 +290,19 @@ for (const engine of ENGINES) {
     it('shows committed changes to every later read, on any connection', async () => {
       for (let round = 0; round < 20; round++) {
         const id = await inTransaction(trx => makeToken(trx, userId))
-        const seen = await Promise.all([
+        const tokens = await Promise.all([
           ...(await times(4, () => findToken(store.db, userId, id))),
           findToken(other.db, userId, id),
         ])
         assert.deepEqual(
-          seen.map(token => token?.id),
+          tokens.map(token => token?.id),
           [id, id, id, id, id],
         )
       }
     })
 
     it('serves reads during an open transaction, without its changes', async () => {
-      const seen = await inTransaction(async trx => {
+      const reads = await inTransaction(async trx => {
         const id = await makeToken(trx, userId)
         const inside = await findToken(trx, userId, id)
         // Would wait forever if a read had to wait for the transaction.
@@ -312,7 +312,7 @@ for (const engine of ENGINES) {
         ])
         return { inside: inside?.id === id, outside }
       })
-      assert.deepEqual(seen, { inside: true, outside: undefined })
+      assert.deepEqual(reads, { inside: true, outside: undefined })
     })
 
     it('executes 200 concurrent writes of two openers', async () => {
@@ -432,9 +432,9 @@ for (const engine of ENGINES) {
     it('pages through a list without gaps or repeats, in one order', async () => {
       const owner = await inTransaction(trx => makeUser(trx))
       const ids = await inTransaction(async trx => {
-        const made: number[] = []
-        for (let index = 0; index < 47; index++) made.push(await makeToken(trx, owner, 'the same name'))
-        return made
+        const tokenIds: number[] = []
+        for (let index = 0; index < 47; index++) tokenIds.push(await makeToken(trx, owner, 'the same name'))
+        return tokenIds
       })
       const walked: number[] = []
       for (let page = 1; page <= 6; page++) {
@@ -500,28 +500,28 @@ for (const engine of ENGINES) {
       await inTransaction(async trx => {
         for (const name of called) await makeToken(trx, owner, name)
       })
-      const found = async (keyword: string) => {
+      const searchTokenNames = async (keyword: string) => {
         const { items, total } = await listTokens(store.db, owner, { keyword }, { page: 1, pageSize: 50 })
         assert.equal(total, items.length)
         return items.map(token => token.name).toSorted()
       }
-      assert.deepEqual(await found('%'), ['100%', '\\%_'])
-      assert.deepEqual(await found('_'), ['\\%_', 'a_b'])
-      assert.deepEqual(await found('\\'), ['\\%_', 'back\\slash'])
-      assert.deepEqual(await found('a_b'), ['a_b'])
-      assert.deepEqual(await found('\\%_'), ['\\%_'])
-      assert.deepEqual(await found("'"), ["it's"])
-      assert.deepEqual(await found('%%%'), [])
-      assert.deepEqual(await found("' or '1'='1"), [])
+      assert.deepEqual(await searchTokenNames('%'), ['100%', '\\%_'])
+      assert.deepEqual(await searchTokenNames('_'), ['\\%_', 'a_b'])
+      assert.deepEqual(await searchTokenNames('\\'), ['\\%_', 'back\\slash'])
+      assert.deepEqual(await searchTokenNames('a_b'), ['a_b'])
+      assert.deepEqual(await searchTokenNames('\\%_'), ['\\%_'])
+      assert.deepEqual(await searchTokenNames("'"), ["it's"])
+      assert.deepEqual(await searchTokenNames('%%%'), [])
+      assert.deepEqual(await searchTokenNames("' or '1'='1"), [])
     })
 
     it('never takes an account below zero under concurrent subtractions', async () => {
       const owner = await inTransaction(trx => makeUser(trx))
       await inTransaction(trx => grant(trx, owner, 300))
-      const taken = await times(100, index =>
+      const grantResults = await times(100, index =>
         inTransaction(trx => grant(trx, owner, -7), index % 2 === 0 ? store : other),
       )
-      assert.equal(taken.filter(Boolean).length, Math.floor(300 / 7))
+      assert.equal(grantResults.filter(Boolean).length, Math.floor(300 / 7))
       const { credited, posted } = await findAccount(store.db, { kind: 'user', ownerId: owner })
       assert.equal(credited - posted, 300 % 7)
       const { count } = await store.db
@@ -926,7 +926,7 @@ describe('transactions on PostgreSQL that could deadlock', () => {
   it('are retried if they deadlock', async () => {
     const store = place.open()
     const userId = await furnish(store)
-    const [left, right] = await store.db
+    const [leftId, right] = await store.db
       .transaction()
       .execute(async trx => [await makeToken(trx, userId), await makeToken(trx, userId)])
     let tries = 0
@@ -938,7 +938,7 @@ describe('transactions on PostgreSQL that could deadlock', () => {
         await bothHold.promise
         await updateToken(trx, ids[1] ?? 0, { name })
       })
-    await Promise.all([rename([left, right], 'one'), rename([right, left], 'other')])
+    await Promise.all([rename([leftId, right], 'one'), rename([right, leftId], 'other')])
     assert.ok(tries >= 3, `${tries} tries`)
     const { items } = await listTokens(store.db, userId, {}, { page: 1, pageSize: 10 })
     assert.equal(new Set(items.map(token => token.name)).size, 1)

@@ -28,8 +28,8 @@ export async function openAnsweringProvider() {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
-    const asked = `${request.url} ${Buffer.concat(chunks)}`
-    const model = /answer-\d+/.exec(asked)?.[0] ?? ''
+    const requestText = `${request.url} ${Buffer.concat(chunks)}`
+    const model = /answer-\d+/.exec(requestText)?.[0] ?? ''
     const answer = answers.get(model)
     if (answer) answer(response)
     else response.writeHead(404).end()

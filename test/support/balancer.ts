@@ -51,8 +51,8 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
     const upstream = send(
       { host: '127.0.0.1', port, method, path: url, headers: forwarded, agent },
       answer => {
-        const { connection: _answerHop, 'keep-alive': _time, ...kept } = answer.headers
-        response.writeHead(answer.statusCode ?? 502, kept)
+        const { connection: _answerHop, 'keep-alive': _time, ...responseHeaders } = answer.headers
+        response.writeHead(answer.statusCode ?? 502, responseHeaders)
         answer.pipe(response)
         answer.on('aborted', () => response.destroy())
       },

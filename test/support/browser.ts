@@ -64,8 +64,8 @@ export async function visit(
       faults.push(`console: ${message.text()}`)
   })
   page.on('request', request => {
-    const { origin: asked, protocol } = new URL(request.url())
-    if (protocol.startsWith('http') && asked !== origin) faults.push(`request to ${asked}`)
+    const { origin: requestOrigin, protocol } = new URL(request.url())
+    if (protocol.startsWith('http') && requestOrigin !== origin) faults.push(`request to ${requestOrigin}`)
   })
   return { context, page, faults }
 }

@@ -57,8 +57,8 @@ export type Kind =
 export const UNKNOWN_ID = 900_000_000_001
 
 /** A video job that failed and was not charged. */
-export const newVideo = (given: { readonly id: string; readonly user_id: number }) => ({
-  ...given,
+export const newVideo = (fields: { readonly id: string; readonly user_id: number }) => ({
+  ...fields,
   seq: 1,
   request_id: randomUUID(),
   token_id: 0,
@@ -144,7 +144,7 @@ export async function assemble(gateway: Gateway) {
     return { id, token }
   }
 
-  const made = async (token: string, path: string, body: unknown) => {
+  const post = async (token: string, path: string, body: unknown) => {
     const reply = await gateway.api('POST', path, body, { token })
     assert.equal(reply.status, 200, reply.text)
     return reply.body.data
@@ -163,23 +163,23 @@ export async function assemble(gateway: Gateway) {
     Root: root,
   }
 
-  const expired = await made(user.token, '/api/user/access_token/', { name: 'expired' })
+  const expired = await post(user.token, '/api/user/access_token/', { name: 'expired' })
   await db
     .updateTable('access_tokens')
     .set({ expired_time: now() - 1 })
     .where('id', '=', expired.id)
     .execute()
-  const revoked = await made(user.token, '/api/user/access_token/', { name: 'revoked' })
+  const revoked = await post(user.token, '/api/user/access_token/', { name: 'revoked' })
   await gateway.api('DELETE', `/api/user/access_token/${revoked.id}`, undefined, { token: user.token })
 
   const disabled = await account(ROLE.user)
-  const disabledKey = await made(disabled.token, '/api/token/', { name: 'of a disabled user' })
-  await made(ROOT_TOKEN, '/api/user/manage', { id: disabled.id, action: 'disable' })
+  const disabledKey = await post(disabled.token, '/api/token/', { name: 'of a disabled user' })
+  await post(ROOT_TOKEN, '/api/user/manage', { id: disabled.id, action: 'disable' })
   const gone = await account(ROLE.admin)
   await gateway.api('DELETE', `/api/user/${gone.id}`)
 
-  const key = await made(user.token, '/api/token/', { name: 'a living one' })
-  const deletedKey = await made(user.token, '/api/token/', { name: 'a deleted one' })
+  const key = await post(user.token, '/api/token/', { name: 'a living one' })
+  const deletedKey = await post(user.token, '/api/token/', { name: 'a deleted one' })
   await gateway.api('DELETE', `/api/token/${deletedKey.id}`, undefined, { token: user.token })
 
   const signedIn = await gateway.api(
@@ -236,7 +236,7 @@ export async function assemble(gateway: Gateway) {
   }
 
   const newTarget = () =>
-    made(ROOT_TOKEN, '/api/alert/target/', {
+    post(ROOT_TOKEN, '/api/alert/target/', {
       name: randomUUID(),
       type: 'webhook',
       url: 'http://127.0.0.1:9/',
@@ -246,26 +246,26 @@ export async function assemble(gateway: Gateway) {
   /** A new object of each kind, with the relation to the caller that the table names. */
   const MAKE: Readonly<Record<Kind, (owner: string, caller: Caller) => Promise<number>>> = {
     token: async (owner, caller) =>
-      (await made(ownerOf(owner, caller).token, '/api/token/', { name: 'thing' })).id,
+      (await post(ownerOf(owner, caller).token, '/api/token/', { name: 'thing' })).id,
     'access token': async (owner, caller) =>
-      (await made(ownerOf(owner, caller).token, '/api/user/access_token/', { name: 'thing' })).id,
+      (await post(ownerOf(owner, caller).token, '/api/user/access_token/', { name: 'thing' })).id,
     session: (owner, caller) => newSession(ownerOf(owner, caller).id),
     user: async (owner, caller) =>
       owner === 'themselves' && isMember(caller)
         ? members[caller].id
         : (await account(USERS[owner] ?? ROLE.user)).id,
-    channel: async () => (await made(ROOT_TOKEN, '/api/channel/', { mode: 'single', channel })).id,
+    channel: async () => (await post(ROOT_TOKEN, '/api/channel/', { mode: 'single', channel })).id,
     alias: async () =>
-      (await made(ROOT_TOKEN, '/api/alias/', { name: `alias-${randomUUID()}`, target: 'gpt-4o' })).id,
+      (await post(ROOT_TOKEN, '/api/alias/', { name: `alias-${randomUUID()}`, target: 'gpt-4o' })).id,
     canary: async () => {
       const model = `model-${randomUUID()}`
-      return (await made(ROOT_TOKEN, '/api/canary/', { kind: 'price', model, changes: { input: 1 } })).id
+      return (await post(ROOT_TOKEN, '/api/canary/', { kind: 'price', model, changes: { input: 1 } })).id
     },
     price: async () =>
-      (await made(ROOT_TOKEN, '/api/price/', { model: `model-${randomUUID()}`, input: 1 })).id,
+      (await post(ROOT_TOKEN, '/api/price/', { model: `model-${randomUUID()}`, input: 1 })).id,
     doubt: async () => (await newDoubt(db)).id,
     'alert rule': async () =>
-      (await made(ROOT_TOKEN, '/api/alert/rule/', { name: randomUUID(), kind: 'channel_disabled' })).id,
+      (await post(ROOT_TOKEN, '/api/alert/rule/', { name: randomUUID(), kind: 'channel_disabled' })).id,
     'alert target': async () => (await newTarget()).id,
     // Every store begins with this one.
     revision: async () => 1,

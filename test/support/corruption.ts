@@ -199,7 +199,7 @@ const change: fc.Arbitrary<(node: Json) => Json> = fc.oneof(
   { weight: 1, arbitrary: fc.constant((node: Json) => JSON.stringify(node)) },
   {
     weight: 1,
-    arbitrary: fc.constant((node: Json) => (typeof node === 'number' ? -node : written(node).length)),
+    arbitrary: fc.constant((node: Json) => (typeof node === 'number' ? -node : serialize(node).length)),
   },
   {
     weight: 1,
@@ -208,7 +208,7 @@ const change: fc.Arbitrary<(node: Json) => Json> = fc.oneof(
 )
 
 /** JSON text; undefined values are left out, and at the top level yield nothing. */
-const written = (value: Json) =>
+const serialize = (value: Json) =>
   (JSON.stringify(value) ?? '').replace(RAW, (_whole, text: string) => JSON.parse(`"${text}"`) as string)
 
 /** Bytes that are no longer JSON, changed at a position given by a fraction. */
@@ -237,7 +237,7 @@ const BREAKS: readonly ((text: string, at: number) => Buffer)[] = [
 
 /** The same key twice, the second time with an unusual value: JSON parsers use the last one. */
 const repeated = (text: string, key: string, value: Json) =>
-  `${text.slice(0, -1)}${text === '{}' ? '' : ','}${JSON.stringify(key)}:${written(value)}}`
+  `${text.slice(0, -1)}${text === '{}' ? '' : ','}${JSON.stringify(key)}:${serialize(value)}}`
 
 const contentType = fc.oneof(
   { weight: 20, arbitrary: fc.constant<string | undefined>('application/json') },
@@ -262,7 +262,7 @@ export function corrupted(good: object): fc.Arbitrary<Body> {
     .array(fc.tuple(place, change), { minLength: 1, maxLength: 2 })
     .map(changes => changes.reduce<Json>((value, [path, apply]) => edited(value, path, apply), good))
   const inValues = fc.tuple(wrong, contentType).map(([value, type]) => ({
-    bytes: Buffer.from(written(value)),
+    bytes: Buffer.from(serialize(value)),
     contentType: type,
     isBroken: false,
   }))

@@ -22,10 +22,10 @@ function give(): void {
 }
 
 const { emit } = http.Server.prototype
-http.Server.prototype.emit = function (event: string | symbol, ...given: unknown[]) {
-  const request = event === 'request' ? (given[0] as http.IncomingMessage) : undefined
+http.Server.prototype.emit = function (event: string | symbol, ...args: unknown[]) {
+  const request = event === 'request' ? (args[0] as http.IncomingMessage) : undefined
   const wish = request?.headers['x-hoard']
   if (wish === 'take') take()
   if (wish === 'give') give()
-  return emit.call(this, event, ...given)
+  return emit.call(this, event, ...args)
 }

@@ -65,8 +65,8 @@ export function createErrorReports(gateway: () => Gateway) {
     const { requestId, text = '' } = reply
     // The row of a video job that the gateway searches for is written when the search ends.
     const row = await until(`the row of ${requestId}`, async () => {
-      const { status: found, body } = await api('GET', `/api/log/request/${requestId}`)
-      return found === 200 ? body.data.rows[0] : undefined
+      const { status: responseStatus, body } = await api('GET', `/api/log/request/${requestId}`)
+      return responseStatus === 200 ? body.data.rows[0] : undefined
     })
     assert.equal(JSON.parse(row.other).error_code, code)
     const { items } = await must(api('GET', `/api/log/?request_id=${requestId}`))

@@ -132,11 +132,11 @@ const turn: fc.Arbitrary<readonly Message[]> = fc
     answer: text,
     calls: fc.uniqueArray(toolCall, { maxLength: 2, selector: call => call.id }),
   })
-  .chain(({ said, thoughts, answer, calls }) =>
+  .chain(({ said: userParts, thoughts, answer, calls }) =>
     fc.tuple(...calls.map(call => resultOf(call.id))).map(results => {
       const content: readonly Part[] = [...thoughts, { type: 'text', text: answer }, ...calls]
       const messages: readonly Message[] = [
-        { role: 'user', content: said },
+        { role: 'user', content: userParts },
         { role: 'assistant', content },
       ]
       return results.length === 0 ? messages : [...messages, { role: 'tool', content: results } as Message]
@@ -264,12 +264,12 @@ const choice: fc.Arbitrary<Choice> = fc
       ),
     ),
   })
-  .map(({ thoughts, said, citations, refusal, calls, reason, logprobs }) => ({
+  .map(({ thoughts, said: answerText, citations, refusal, calls, reason, logprobs }) => ({
     parts: [
       ...thoughts,
-      ...(said === null
+      ...(answerText === null
         ? []
-        : [{ type: 'text', text: said, ...(citations.length > 0 && { citations }) } as Part]),
+        : [{ type: 'text', text: answerText, ...(citations.length > 0 && { citations }) } as Part]),
       ...(refusal === null ? [] : [{ type: 'refusal', text: refusal } as Part]),
       ...calls,
     ],

@@ -80,7 +80,7 @@ function chatClient(apiKey: string, url: string): Client {
     ...(schema && { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }),
     ...(isThinking && { reasoning_effort: 'high' }),
   })
-  const told = (message: Loose, { usage, model }: Loose, stop: string): Told => ({
+  const replyOf = (message: Loose, { usage, model }: Loose, stop: string): Told => ({
     text: message.content ?? '',
     reasoning: message.reasoning_content ?? '',
     calls: (message.tool_calls ?? []).map((call: Loose) => ({
@@ -100,7 +100,7 @@ function chatClient(apiKey: string, url: string): Client {
     async whole(question, results) {
       const answer: Loose = await api.chat.completions.create(bodyOf(question, results))
       const [choice] = answer.choices
-      return told(choice.message, answer, choice.finish_reason)
+      return replyOf(choice.message, answer, choice.finish_reason)
     },
     async stream(question, results) {
       const leaving = new AbortController()
@@ -127,12 +127,12 @@ function chatClient(apiKey: string, url: string): Client {
           message.reasoning_details = [...(message.reasoning_details ?? []), ...reasoning_details]
         for (const call of tool_calls ?? []) {
           message.tool_calls ??= []
-          const known = message.tool_calls[call.index]
-          if (known) known.function.arguments += call.function.arguments ?? ''
+          const existingCall = message.tool_calls[call.index]
+          if (existingCall) existingCall.function.arguments += call.function.arguments ?? ''
           else message.tool_calls[call.index] = { ...call, function: { ...call.function } }
         }
       }
-      return told(message, { usage, model }, stop)
+      return replyOf(message, { usage, model }, stop)
     },
   }
 }
@@ -170,7 +170,7 @@ function messagesClient(apiKey: string, url: string): Client {
     ...(schema && { output_config: { format: { type: 'json_schema', schema } } }),
     ...(isThinking && { thinking: { type: 'enabled', budget_tokens: 2_000 } }),
   })
-  const told = (message: Loose): Told => ({
+  const replyOf = (message: Loose): Told => ({
     text: message.content.map((block: Loose) => block.text ?? '').join(''),
     reasoning: message.content.map((block: Loose) => block.thinking ?? '').join(''),
     calls: message.content
@@ -188,13 +188,13 @@ function messagesClient(apiKey: string, url: string): Client {
   return {
     format: 'anthropic',
     stops: { whole: 'end_turn', tools: 'tool_use' },
-    whole: async (question, results) => told(await api.messages.create(bodyOf(question, results))),
+    whole: async (question, results) => replyOf(await api.messages.create(bodyOf(question, results))),
     stream: async (question, results) => {
       const leaving = new AbortController()
       const { signal } = leaving
       const stream = api.messages.stream(bodyOf(question, results), { signal })
       if (question.isLeaving) stream.on('text', () => leaving.abort())
-      return told(await stream.finalMessage())
+      return replyOf(await stream.finalMessage())
     },
   }
 }
@@ -235,7 +235,7 @@ function responsesClient(apiKey: string, url: string): Client {
       include: ['reasoning.encrypted_content'],
     }),
   })
-  const told = (response: Loose): Told => ({
+  const replyOf = (response: Loose): Told => ({
     text: response.output
       .flatMap((item: Loose) => (item.type === 'message' ? item.content : []))
       .map((part: Loose) => part.text ?? '')
@@ -256,7 +256,7 @@ function responsesClient(apiKey: string, url: string): Client {
   return {
     format: 'responses',
     stops: { whole: 'completed', tools: 'completed' },
-    whole: async (question, results) => told(await api.responses.create(bodyOf(question, results))),
+    whole: async (question, results) => replyOf(await api.responses.create(bodyOf(question, results))),
     async stream(question, results) {
       const leaving = new AbortController()
       const { signal } = leaving
@@ -275,7 +275,7 @@ function responsesClient(apiKey: string, url: string): Client {
           response = event.response
       }
       if (response === undefined) throw new Error('the stream had no end')
-      const whole = told(response)
+      const whole = replyOf(response)
       if (whole.text !== text) throw new Error('the deltas are not the answer')
       return whole
     },
@@ -312,7 +312,7 @@ function geminiClient(apiKey: string, url: string): Client {
       ...(isThinking && { thinkingConfig: { thinkingBudget: 2_000, includeThoughts: true } }),
     },
   })
-  const told = (parts: readonly Loose[], last: Loose): Told => ({
+  const replyOf = (parts: readonly Loose[], last: Loose): Told => ({
     text: parts.map(part => (part.thought ? '' : (part.text ?? ''))).join(''),
     reasoning: parts.map(part => (part.thought ? part.text : '')).join(''),
     calls: parts
@@ -329,7 +329,7 @@ function geminiClient(apiKey: string, url: string): Client {
     stops: { whole: 'STOP', tools: 'STOP' },
     async whole(question, results) {
       const answer: Loose = await api.models.generateContent(bodyOf(question, results))
-      return told(answer.candidates[0].content.parts, answer)
+      return replyOf(answer.candidates[0].content.parts, answer)
     },
     async stream(question, results) {
       const leaving = new AbortController()
@@ -345,7 +345,7 @@ function geminiClient(apiKey: string, url: string): Client {
         parts.push(...(chunk.candidates?.[0]?.content?.parts ?? []))
         if (question.isLeaving && parts.some(({ text }) => text)) leaving.abort()
       }
-      return told(parts, last)
+      return replyOf(parts, last)
     },
   }
 }

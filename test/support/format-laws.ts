@@ -451,8 +451,8 @@ export function merged(request: ChatRequest): ChatRequest {
   return { ...request, messages }
 }
 
-function fitAnthropicRequest(given: ChatRequest): ChatRequest {
-  const request = withCalledTools(given)
+function fitAnthropicRequest(originalRequest: ChatRequest): ChatRequest {
+  const request = withCalledTools(originalRequest)
   const { tools, toolChoice, parallelTools, choices, reasoning, output, maxTokens: _, ...rest } = request
   const effort = reasoning?.effort
   const isBudgeted =

@@ -43,9 +43,9 @@ const SCHEMA = {
 }
 
 const openDesk = (relay: Relay) => ({
-  async sit(client: keyof typeof CLIENTS, family: Family, sent = SENT, price = {}) {
+  async sit(client: keyof typeof CLIENTS, family: Family, sentModel = SENT, price = {}) {
     const { fields, base } = FAMILIES[family]
-    const { model } = await relay.serve(sent, { ...fields, base_url: relay.upstream + base }, price)
+    const { model } = await relay.serve(sentModel, { ...fields, base_url: relay.upstream + base }, price)
     const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
     return { model, id, key, api: CLIENTS[client](key, relay.gateway.url) }
   },
@@ -66,22 +66,22 @@ export function describeCharges(engine: EngineName, pairs: readonly Pair[]): voi
         const { sit } = openDesk(relay)
         const { api, model, id } = await sit(name, family, SENT, { cached_input: 0.5, cache_write: 1.25 })
         const text = 'A prompt that is long enough to be cached in part: '.repeat(6)
-        const told = await api.whole({ model, text })
+        const wholeResponse = await api.whole({ model, text })
         const streamed = await api.stream({ model, text })
         const rows = await relay.rowsOf(id, 2)
-        for (const [index, { input, output, stop }] of [told, streamed].entries()) {
+        for (const [index, { input, output, stop }] of [wholeResponse, streamed].entries()) {
           const row = rows[index]
           assert.ok(row)
           assert.equal(stop, api.stops.whole)
           assert.equal(row.other.source, 'provider')
           assert.equal(row.prompt_tokens, input)
           assert.equal(row.completion_tokens, output)
-          const { cache_tokens: cached = 0, cache_write_tokens: written = 0 } = row.other
-          const plain = input - cached - written
-          const nanos = plain * INPUT_NANOS + cached * 500 + written * 1_250 + output * OUTPUT_NANOS
+          const { cache_tokens: cached = 0, cache_write_tokens: cacheWriteTokens = 0 } = row.other
+          const plain = input - cached - cacheWriteTokens
+          const nanos = plain * INPUT_NANOS + cached * 500 + cacheWriteTokens * 1_250 + output * OUTPUT_NANOS
           assert.equal(row.cost, nanos)
           assert.equal(cached > 0, CACHING.includes(family))
-          assert.equal(written > 0, family === 'anthropic' || family === 'bedrock')
+          assert.equal(cacheWriteTokens > 0, family === 'anthropic' || family === 'bedrock')
         }
         assert.equal(await relay.usedBy(id), relay.units(rows.reduce((sum, { cost }) => sum + cost, 0)))
       })
@@ -111,8 +111,8 @@ export function describePairs(pairs: readonly Pair[]): void {
 
         it('supports text', () =>
           both(async (way, api, model) => {
-            const { text, model: named } = await api[way]({ model, text: 'hello there' })
-            assert.equal(named, namesRequested(name, family) ? model : SENT)
+            const { text, model: responseModel } = await api[way]({ model, text: 'hello there' })
+            assert.equal(responseModel, namesRequested(name, family) ? model : SENT)
             assert.match(
               text,
               new RegExp(`^Hello! I am ${SENT}.*You wrote: "hello there".*word for word\\.$`),
@@ -122,14 +122,14 @@ export function describePairs(pairs: readonly Pair[]): void {
         it('supports parallel tool calls and their results', () =>
           both(async (way, api, model) => {
             const question = { model, text: 'use the tools', tools: TOOLS }
-            const told = await api[way](question)
+            const answer = await api[way](question)
             assert.deepEqual(
-              told.calls.map(call => call.name),
+              answer.calls.map(call => call.name),
               TOOLS,
             )
-            for (const { input } of told.calls) assert.equal(typeof JSON.parse(input).city, 'string')
-            assert.equal(told.stop, api.stops.tools)
-            const after = await api[way](question, { question, told })
+            for (const { input } of answer.calls) assert.equal(typeof JSON.parse(input).city, 'string')
+            assert.equal(answer.stop, api.stops.tools)
+            const after = await api[way](question, { question, told: answer })
             assert.match(after.text, /The tool answered: ".*get_news has an answer/)
             assert.equal(resultOf('get_news'), 'get_news has an answer')
             assert.deepEqual(after.calls, [])
@@ -152,10 +152,10 @@ export function describePairs(pairs: readonly Pair[]): void {
           it('supports reasoning, and returns its signatures to the vendor that made them', () =>
             both(async (way, api, model) => {
               const question = { model, text: 'use the tools', tools: TOOLS, isThinking: true }
-              const told = await api[way](question)
-              assert.match(told.reasoning, /13 letters\. I had better answer/)
+              const answer = await api[way](question)
+              assert.match(answer.reasoning, /13 letters\. I had better answer/)
               // The simulator rejects calls that come back without the signed reasoning they were made with.
-              const after = await api[way](question, { question, told })
+              const after = await api[way](question, { question, told: answer })
               assert.match(after.text, /The tool answered/)
             }))
 
@@ -170,12 +170,12 @@ export function describePairs(pairs: readonly Pair[]): void {
         })
 
         it('reports an error inside a stream, and a stream that was cut off', async () => {
-          for (const [sent, words] of [
+          for (const [sentModel, words] of [
             ['sim-error-in-stream', /told to fail in the middle|closed the connection/],
             ['sim-cut-5', /closed the connection/],
             ['sim-eof-5', /closed the connection/],
           ] as const) {
-            const { api, model, id } = await sit(name, family, sent)
+            const { api, model, id } = await sit(name, family, sentModel)
             await assert.rejects(api.stream({ model, text: 'x' }), words)
             const row = await relay.rowOf(id)
             assert.equal(row.type, 2)

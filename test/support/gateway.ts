@@ -126,10 +126,10 @@ export async function startGateway(options: GatewayOptions) {
     operations: operationsOf(config, ground, server),
     startDraining: server.startDraining,
     /** A user with a system access token. */
-    async createUser(given: { username?: string; role?: 1 | 10; quota?: number } = {}) {
-      const username = given.username ?? `user-${++users}`
+    async createUser(fields: { username?: string; role?: 1 | 10; quota?: number } = {}) {
+      const username = fields.username ?? `user-${++users}`
       const password = `password of ${username}`
-      const created = await api('POST', '/api/user/', { ...given, username, password })
+      const created = await api('POST', '/api/user/', { ...fields, username, password })
       if (created.status !== 200) throw new Error(`user not made: ${created.text}`)
       const { token } = await operationsOf(config, ground).accessToken({ username, name: 'test' })
       return { id: created.body.data.id as number, username, password, accessToken: token }

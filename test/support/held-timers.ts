@@ -6,19 +6,19 @@ import type { TestContext } from 'node:test'
  */
 export function holdTimers(t: TestContext, ms: number) {
   const realTimeout = globalThis.setTimeout
-  const held: (() => void)[] = []
+  const pendingAnswers: (() => void)[] = []
   const mocked = t.mock.method(globalThis, 'setTimeout', ((
     run: () => void,
     afterMs?: number,
     ...rest: []
   ) => {
     if (afterMs !== ms) return realTimeout(run, afterMs, ...rest)
-    held.push(run)
+    pendingAnswers.push(run)
     return realTimeout(() => {}, 0)
   }) as typeof setTimeout)
   return {
     fire(): void {
-      const run = held.at(-1)
+      const run = pendingAnswers.at(-1)
       if (run === undefined) throw new Error(`no timer of ${ms} ms is set`)
       const nowMs = performance.now()
       const clock = t.mock.method(performance, 'now', () => nowMs + ms)

@@ -58,8 +58,8 @@ function replaceValue(text: string, at: number, value: string): string {
 const damaged = (text: fc.Arbitrary<string>) =>
   fc
     .tuple(text, fc.constantFrom('none', 'cut', 'byte', 'twice', 'marked'), fc.nat())
-    .map(([given, how, at]) => {
-      const bytes = Buffer.from(given)
+    .map(([originalText, how, at]) => {
+      const bytes = Buffer.from(originalText)
       const place = at % Math.max(1, bytes.length)
       if (how === 'cut') return bytes.subarray(0, place)
       if (how === 'twice') return Buffer.concat([bytes, bytes])

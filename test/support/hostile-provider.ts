@@ -12,10 +12,10 @@ type SeenRequest = {
  * reach.
  */
 export async function startScriptedServer(listener: RequestListener) {
-  const seen: SeenRequest[] = []
+  const requests: SeenRequest[] = []
   const server = createServer((request, response) => {
     const { method = '', url = '/', headers } = request
-    seen.push({ method, path: url, headers })
+    requests.push({ method, path: url, headers })
     request.resume()
     request.once('end', () => listener(request, response))
   })
@@ -24,7 +24,7 @@ export async function startScriptedServer(listener: RequestListener) {
   return {
     url: `http://127.0.0.1:${port}`,
     port,
-    seen,
+    seen: requests,
     async close(): Promise<void> {
       server.closeAllConnections()
       await new Promise(resolve => server.close(resolve))

@@ -97,7 +97,7 @@ const NAMES = [...Object.values(DECISIVE).flat(), ...ROUTING_FIELDS]
 /** Spellings that some server treats as the name itself; the last ones leave it unchanged. */
 const RESPELL: Readonly<Record<string, (name: string) => string>> = {
   upper: name => name.toUpperCase(),
-  title: name => name.replace(/(^|_)[a-z]/g, found => found.toUpperCase()),
+  title: name => name.replace(/(^|_)[a-z]/g, match => match.toUpperCase()),
   'last letter': name => name.slice(0, -1) + name.slice(-1).toUpperCase(),
   kelvin: name => name.replace('k', '\u212a'),
   'long s': name => name.replace('s', '\u017f'),
@@ -178,9 +178,9 @@ export function hostileText({ body }: GoodRequest, changes: readonly Change[]): 
   for (const { object, name, isPresent, how, value, place, isEscaped } of changes) {
     const objects = objectsIn(tree)
     const { members } = objects[object % objects.length] as unknown as Marked
-    const [known = name] = members[place % Math.max(1, members.length)] ?? []
-    const written = RESPELL[how]?.(isPresent ? known : name) ?? name
-    members.splice(place % (members.length + 1), 0, [written, structuredClone(value), isEscaped])
+    const [existingName = name] = members[place % Math.max(1, members.length)] ?? []
+    const respelledName = RESPELL[how]?.(isPresent ? existingName : name) ?? name
+    members.splice(place % (members.length + 1), 0, [respelledName, structuredClone(value), isEscaped])
   }
   return write(tree)
 }
@@ -222,13 +222,14 @@ export const hostileForm = fc
   .map(({ good, changes }) => {
     const fields = Object.entries(good.body) as [string, string][]
     for (const { name, isPresent, how, value, place, isEscaped } of changes) {
-      const [known = name] = fields[place % fields.length] ?? []
-      const written = inMetadata(
-        RESPELL[how]?.(isPresent ? known : name) ?? name,
+      const [existingName = name] = fields[place % fields.length] ?? []
+      const respelledName = inMetadata(
+        RESPELL[how]?.(isPresent ? existingName : name) ?? name,
         isEscaped && good.isEither === true,
       )
       // A form field name has no NUL: senders truncate or refuse it.
-      if (!written.includes('\0')) fields.splice(place % (fields.length + 1), 0, [written, write(value)])
+      if (!respelledName.includes('\0'))
+        fields.splice(place % (fields.length + 1), 0, [respelledName, write(value)])
     }
     return { good, fields }
   })

@@ -36,10 +36,10 @@ export function start(
   const { promise, resolve } = Promise.withResolvers<ClientResult>()
   let status = 0
   let headers: IncomingHttpHeaders = {}
-  let sent = 0
+  let sentCount = 0
   const pieces: Buffer[] = []
   const end = (error?: Error) =>
-    resolve({ status, headers, body: Buffer.concat(pieces).toString('latin1'), sent, error })
+    resolve({ status, headers, body: Buffer.concat(pieces).toString('latin1'), sent: sentCount, error })
   const exchange = client.exchange(
     {
       method: 'GET',
@@ -52,7 +52,7 @@ export function start(
     },
     {
       sent() {
-        sent += 1
+        sentCount += 1
       },
       head(code, fields) {
         status = code

@@ -56,16 +56,16 @@ function watchFront(): void {
     http.Server.prototype,
     'emit',
     emit =>
-      function (this: http.Server, event: string, ...given: unknown[]) {
+      function (this: http.Server, event: string, ...args: unknown[]) {
         if (event === 'request') {
-          const [request, response] = given as [http.IncomingMessage, http.ServerResponse]
+          const [request, response] = args as [http.IncomingMessage, http.ServerResponse]
           const point = request.headers[KILL_HEADER]
           if (typeof point === 'string') {
             arm(point, response)
             reach('request arrived')
           }
         }
-        return emit.call(this, event, ...given)
+        return emit.call(this, event, ...args)
       },
   )
   for (const name of ['write', 'end'] as const) {
@@ -73,12 +73,12 @@ function watchFront(): void {
       http.ServerResponse.prototype,
       name,
       method =>
-        function (this: http.ServerResponse, ...given: unknown[]) {
-          if (this !== armedResponse) return method.apply(this, given)
+        function (this: http.ServerResponse, ...args: unknown[]) {
+          if (this !== armedResponse) return method.apply(this, args)
           reach('before the first byte')
-          if (name === 'write') return method.call(this, given[0], () => reach('after the first byte'))
+          if (name === 'write') return method.call(this, args[0], () => reach('after the first byte'))
           this.once('finish', () => reach('after the last byte'))
-          return method.apply(this, given)
+          return method.apply(this, args)
         },
     )
   }
@@ -93,8 +93,8 @@ function watchStatements(
     DatabaseSync.prototype,
     'prepare',
     prepare =>
-      function (this: DatabaseSync, ...given: unknown[]) {
-        const statement = prepare.apply(this, given)
+      function (this: DatabaseSync, ...args: unknown[]) {
+        const statement = prepare.apply(this, args)
         databases.set(statement, this)
         return statement
       },
@@ -104,9 +104,9 @@ function watchStatements(
       StatementSync.prototype,
       name,
       run =>
-        function (this: StatementSync, ...given: unknown[]) {
+        function (this: StatementSync, ...args: unknown[]) {
           const path = databases.get(this)?.location() ?? ''
-          return around(path, this.sourceSQL, given, () => run.apply(this, given))
+          return around(path, this.sourceSQL, args, () => run.apply(this, args))
         },
     )
   wrap(
@@ -140,11 +140,11 @@ function watchJournalFile(): void {
       fs,
       name,
       write =>
-        function (this: unknown, file: number | string, ...given: unknown[]) {
+        function (this: unknown, file: number | string, ...args: unknown[]) {
           const isJournal =
             armed !== undefined && JOURNAL.test(typeof file === 'number' ? pathOf(file) : file)
-          const kinds = isJournal ? recordsIn(given.flat()) : []
-          return committing(kinds, () => write.call(this, file, ...given))
+          const kinds = isJournal ? recordsIn(args.flat()) : []
+          return committing(kinds, () => write.call(this, file, ...args))
         },
     )
   syncBuiltinESMExports()
@@ -158,14 +158,14 @@ function watchUpstream(): void {
     net,
     'connect',
     connect =>
-      function (this: unknown, options: net.NetConnectOpts, ...given: unknown[]) {
+      function (this: unknown, options: net.NetConnectOpts, ...args: unknown[]) {
         const { onread } = options
-        if (!onread) return connect.call(this, options, ...given)
+        if (!onread) return connect.call(this, options, ...args)
         const callback: typeof onread.callback = (...read) => {
           reach('when the provider answers')
           return onread.callback(...read)
         }
-        const socket = connect.call(this, { ...options, onread: { ...onread, callback } }, ...given)
+        const socket = connect.call(this, { ...options, onread: { ...onread, callback } }, ...args)
         wrap(
           socket,
           'write',
@@ -248,13 +248,13 @@ function watchPostgres({ Client }: typeof pg): void {
     Client.prototype,
     'query',
     query =>
-      function (this: pg.Client, ...given: unknown[]) {
-        const [asked] = given as [string | { text?: string }]
-        const text = typeof asked === 'string' ? asked : (asked?.text ?? '')
+      function (this: pg.Client, ...args: unknown[]) {
+        const [statement] = args as [string | { text?: string }]
+        const text = typeof statement === 'string' ? statement : (statement?.text ?? '')
         const follower = followers.get(this) ?? createFollower()
         followers.set(this, follower)
         follower.before(text)
-        const result = query.apply(this, given)
+        const result = query.apply(this, args)
         if (!(result instanceof Promise)) return result
         return result.then(rows => {
           follower.after(text)

@@ -16,9 +16,9 @@ export async function startMailServer(password?: string) {
     allowInsecureAuth: true,
     hideSTARTTLS: true,
     disableReverseLookup: true,
-    onAuth({ username, password: given }, _session, done) {
-      if (given === password) done(null, { user: username ?? '' })
-      else done(new Error(`Invalid credentials: ${given}`))
+    onAuth({ username, password: sentPassword }, _session, done) {
+      if (sentPassword === password) done(null, { user: username ?? '' })
+      else done(new Error(`Invalid credentials: ${sentPassword}`))
     },
     onData(stream, session, done) {
       const chunks: Buffer[] = []

@@ -88,12 +88,12 @@ async function everythingOf({ dataDir, databaseUrl }: ServerOptions) {
 
 /** Objects with encrypted texts, and how to check that each can still be decrypted. */
 export async function seal(gateway: Gateway) {
-  const made = async (path: string, body: unknown, headers: Env = {}) => {
+  const create = async (path: string, body: unknown, headers: Env = {}) => {
     const reply = await gateway.api('POST', path, body, { headers })
     assert.equal(reply.status, 200, reply.text)
     return reply.body.data
   }
-  const token = await made('/api/token/', { name: 'sealed' })
+  const token = await create('/api/token/', { name: 'sealed' })
   const channel = {
     name: 'sealed',
     type: 1,
@@ -103,9 +103,12 @@ export async function seal(gateway: Gateway) {
     models: ['sealed-model'],
     setting: { proxy: 'http://ann:a-proxy-password@127.0.0.1:9' },
   }
-  const { id: channelId, header_override } = await made('/api/channel/', { mode: 'multi_to_single', channel })
+  const { id: channelId, header_override } = await create('/api/channel/', {
+    mode: 'multi_to_single',
+    channel,
+  })
   const headers = { 'idempotency-key': 'repeatable' }
-  const repeatable = await made('/api/token/', { name: 'repeatable' }, headers)
+  const repeatable = await create('/api/token/', { name: 'repeatable' }, headers)
 
   return async function assertOpen(later: Pick<Gateway, 'api'>) {
     const ask = async (method: string, path: string, body?: unknown, asking = {}) => {
@@ -258,8 +261,8 @@ export function describeRotation({ engine, isInFile }: Rotation): void {
         await assert.rejects(rotateSecret(), /the power went out/)
         const counts = await sealedBy(opened)
         const moved = counts[kidOf(newest(NEW))] ?? 0
-        const left = counts[kidOf(old)] ?? 0
-        assert.ok(moved > 0 && left > 0 && moved + left > MANY, JSON.stringify(counts))
+        const remainingCount = counts[kidOf(old)] ?? 0
+        assert.ok(moved > 0 && remainingCount > 0 && moved + remainingCount > MANY, JSON.stringify(counts))
       })
       await serving(ground, settingOf(NEW, OLD), assertOpen)
     })

@@ -10,15 +10,15 @@ type Fields = Readonly<Record<string, unknown>>
 /** A gateway with the simulator for everything that is not chat. */
 export async function openMedia(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
   const relay = await openRelay(engine, env)
-  let made = 0
+  let modelCount = 0
 
   /** A separate model at this price that a simulated model serves. */
-  async function offer(sent: string, price: Fields, fields: Fields = {}) {
-    const model = `media-${++made}`
+  async function offer(sentModel: string, price: Fields, fields: Fields = {}) {
+    const model = `media-${++modelCount}`
     const channel = await relay.addChannel({
       name: model,
       models: [model],
-      model_mapping: { [model]: sent },
+      model_mapping: { [model]: sentModel },
       ...fields,
     })
     await relay.must(relay.gateway.api('POST', '/api/price/', { model, ...price }))

@@ -12,7 +12,7 @@ const TOKEN = /\s*([{}[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}[\],:"]+)/y
 export function readTree(text: string): Tree {
   const tokens: string[] = []
   TOKEN.lastIndex = 0
-  for (let found = TOKEN.exec(text); found !== null; found = TOKEN.exec(text)) tokens.push(found[1] as string)
+  for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) tokens.push(match[1] as string)
   let at = 0
   const next = () => tokens[at++] as string
 

@@ -126,8 +126,8 @@ export async function startDnsServer(
     const name = labels.join('.').toLowerCase()
     const isV6 = query.readUInt16BE(at + 1) === 28
     questions.push(`${name} ${isV6 ? 'AAAA' : 'A'}`)
-    const known = names[name]
-    const address = isV6 ? known?.aaaa : known?.a
+    const addresses = names[name]
+    const address = isV6 ? addresses?.aaaa : addresses?.a
     const data =
       address === undefined
         ? undefined
@@ -136,7 +136,7 @@ export async function startDnsServer(
           : Buffer.from(address.split('.').map(Number))
     const head = Buffer.alloc(12)
     query.copy(head, 0, 0, 2)
-    head.writeUInt16BE(known ? 0x8180 : 0x8183, 2)
+    head.writeUInt16BE(addresses ? 0x8180 : 0x8183, 2)
     head.writeUInt16BE(1, 4)
     head.writeUInt16BE(data ? 1 : 0, 6)
     const record = data

@@ -70,8 +70,8 @@ let administration: pg.Pool | undefined
 
 /** The URL of the runner's server, or of one that this file starts for itself. */
 async function serverUrl(): Promise<string> {
-  const given = process.env[POSTGRES_VARIABLE]
-  if (given) return given
+  const runnerUrl = process.env[POSTGRES_VARIABLE]
+  if (runnerUrl) return runnerUrl
   own ??= startPostgres()
   return (await own).url
 }

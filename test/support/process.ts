@@ -62,8 +62,8 @@ export function launch(
   const isSource = env.NODE_OPTIONS !== undefined && env.DATABASE_URL !== undefined
   const command = [...commandOf({ isMeasured, isSource }), ...args]
   const limited = ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command]
-  const [file = '', ...given] = openFiles === undefined ? command : limited
-  const child = spawn(file, given, {
+  const [file = '', ...spawnArgs] = openFiles === undefined ? command : limited
+  const child = spawn(file, spawnArgs, {
     cwd: cwd ?? newDirectory(),
     env: { PATH: process.env.PATH ?? '', TMPDIR: tmpdir(), NODE_COMPILE_CACHE: compiled(), ...env },
     stdio: ['ignore', fd ?? 'pipe', 'pipe'],
@@ -209,13 +209,13 @@ export async function startServer(options: ServerOptions) {
     isMeasured: options.isMeasured,
     ...(options.openFiles !== undefined && { openFiles: options.openFiles }),
   })
-  const said = () => `${program.stderr()}${program.stdout()}`
+  const readOutput = () => `${program.stderr()}${program.stdout()}`
   const address = await until('a server to be ready', () => {
-    if (!program.isRunning()) throw new Error(`the server ended: ${said()}`)
+    if (!program.isRunning()) throw new Error(`the server ended: ${readOutput()}`)
     const line = logLines(program.stdout()).find(({ msg }) => msg === 'Sluice is ready.')
     return line?.address as string | undefined
   }).catch(error => {
-    throw new Error(`${error.message}; it said: ${said()}`)
+    throw new Error(`${error.message}; it said: ${readOutput()}`)
   })
   const origin = new URL(address).origin
   await until('/readyz to say so', async () =>

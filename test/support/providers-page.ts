@@ -36,7 +36,7 @@ function quirksOf(provider: Provider): string[] {
   const dialect = encoding?.dialect
   const tasks = Object.values(dialects?.images ?? {}).flatMap(each => each.tasks ?? [])
   const film = Object.values(dialects?.videos ?? {})[0]
-  const written = transcripts?.('') ?? []
+  const transcriptFormats = transcripts?.('') ?? []
   return [
     ...Object.keys(headers ?? {}).map(name => `sends \`${name}\``),
     ...(usage?.reasoningOutside ? ['`completion_tokens` does not include reasoning tokens'] : []),
@@ -49,8 +49,8 @@ function quirksOf(provider: Provider): string[] {
     ...Object.entries(dialects?.speech ?? {}).flatMap(([format, each]) =>
       each.voices ? [`for ${format} models, set the voices in the channel (\`setting.voices\`)`] : [],
     ),
-    ...(written.length > 0 && written.length < TRANSCRIPTS
-      ? [`returns transcripts as ${written.join(', ')}; the gateway generates the other formats`]
+    ...(transcriptFormats.length > 0 && transcriptFormats.length < TRANSCRIPTS
+      ? [`returns transcripts as ${transcriptFormats.join(', ')}; the gateway generates the other formats`]
       : []),
     ...(picturesInside ? ['some models return only image data and no URLs'] : []),
     ...(tasks.length > 0 ? [`image tasks: ${[...new Set(tasks)].join(', ')}`] : []),
@@ -100,8 +100,8 @@ export function providersPage(): string {
     ]),
   ]
   const quirks = byName.flatMap(each => {
-    const found = quirksOf(each)
-    return found.length === 0 ? [] : [`- **${each.name}**: ${found.join('; ')}.`]
+    const providerQuirks = quirksOf(each)
+    return providerQuirks.length === 0 ? [] : [`- **${each.name}**: ${providerQuirks.join('; ')}.`]
   })
   return `# Providers
 

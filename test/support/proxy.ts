@@ -53,10 +53,10 @@ export async function startProxy(target: URL) {
     const endUpstream = () => void upstream.end()
     halfClosing.add(endUpstream)
     let isCommitting = false
-    let kept: Buffer[] = []
+    let pendingBuffers: Buffer[] = []
     const sayKept = () => {
-      for (const bytes of kept) upstream.write(bytes)
-      kept = []
+      for (const bytes of pendingBuffers) upstream.write(bytes)
+      pendingBuffers = []
       stalled.delete(sayKept)
       if (client.destroyed) upstream.end()
     }
@@ -67,13 +67,13 @@ export async function startProxy(target: URL) {
     upstream.on('error', closeClient)
     client.on('close', () => {
       halfClosing.delete(endUpstream)
-      if (kept.length === 0) upstream.destroy()
+      if (pendingBuffers.length === 0) upstream.destroy()
     })
     upstream.on('close', closeClient)
     client.on('data', (bytes: Buffer) => {
       isCommitting = mode === 'cut at commit' && bytes.includes(COMMIT)
       if (mode === 'stall') {
-        kept.push(bytes)
+        pendingBuffers.push(bytes)
         stalled.add(sayKept)
       } else if (mode === 'half-close') endUpstream()
       else if (mode !== 'hang') toUpstream(bytes, delayMs())

@@ -21,12 +21,12 @@ const ANSWER = {
 
 /** A provider that records its requests and responds as a test sets it. */
 export async function startRecorder() {
-  const seen: Recorded[] = []
+  const requests: Recorded[] = []
   let answer: Answer = {}
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    seen.push({ headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString()) })
+    requests.push({ headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString()) })
     const { status = 200, headers, body = ANSWER, stream } = answer
     const type = stream === undefined ? 'application/json' : 'text/event-stream'
     response.writeHead(status, { ...headers, 'content-type': type })
@@ -36,15 +36,15 @@ export async function startRecorder() {
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,
-    seen,
+    seen: requests,
     /** Sets the response from now on; omit it for a success. */
     answers(next: Answer = {}): void {
       answer = next
     },
     last(): Recorded {
-      const found = seen.at(-1)
-      if (!found) throw new Error('the provider was sent nothing')
-      return found
+      const lastRequest = requests.at(-1)
+      if (!lastRequest) throw new Error('the provider was sent nothing')
+      return lastRequest
     },
     async close(): Promise<void> {
       server.closeAllConnections()

@@ -50,11 +50,11 @@ export const untilAllAnswer = (server: Server, tokenId: number) =>
 /** Reads the ledger on a separate connection, and checks it. */
 export function createJudge(
   ground: ServerOptions,
-  { told }: Pick<RelayStorm, 'told'>,
+  { told: outcomes }: Pick<RelayStorm, 'told'>,
   countFile: string,
   settledMs = WAIT_MS,
 ) {
-  const readFrom = (store: Store) => readAccounts(store, told, countFile)
+  const readFrom = (store: Store) => readAccounts(store, outcomes, countFile)
   const read = () => lookInto(ground, readFrom)
   return {
     read,

@@ -54,8 +54,12 @@ export function brokenWith(reply: Reply, code: string): void {
 /** Sends the question with its own token to a model with these simulated responses. */
 export const createQuestion =
   (relay: Relay) =>
-  async (sent: string | readonly string[], more: object = {}, fields: Parameters<Relay['serve']>[1] = {}) => {
-    const served = await relay.serve(sent, fields)
+  async (
+    sentModels: string | readonly string[],
+    more: object = {},
+    fields: Parameters<Relay['serve']>[1] = {},
+  ) => {
+    const served = await relay.serve(sentModels, fields)
     const token = await relay.newToken()
     return { ...served, token, reply: await relay.chat(token.key, ask(served.model, { ...more })) }
   }

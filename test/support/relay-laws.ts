@@ -25,7 +25,7 @@ const MOST_TOKENS_A_WORD = 3
 
 const LOG_TYPES = [2, 5]
 
-export async function readAccounts({ db }: Store, told: readonly Told[], countFile: string) {
+export async function readAccounts({ db }: Store, outcomes: readonly Told[], countFile: string) {
   const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()
   const allLogs = await db.selectFrom('logs').selectAll().where('type', 'in', LOG_TYPES).execute()
   const [rejectedLogs = [], logs = []] = [true, false].map(isRejected =>
@@ -35,7 +35,7 @@ export async function readAccounts({ db }: Store, told: readonly Told[], countFi
   const nameOf = ({ request_id }: { request_id: string | null }) => request_id ?? ''
   const lines = readCount(countFile)
   return {
-    told,
+    told: outcomes,
     entries,
     logs,
     rejectedLogs,
@@ -73,11 +73,11 @@ const sourceOf = ({ other }: { other: string }): string => JSON.parse(other).sou
  */
 export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = {
   'an answer received whole is paid once, at the price of what its provider counted': ({
-    told,
+    told: outcomes,
     entriesOf,
     linesOf,
   }) =>
-    told
+    outcomes
       .filter(({ ending }) => ending === 'whole')
       .flatMap(({ requestId = '', isCounted, shape, cost }) => {
         const [entry, ...more] = entriesOf.get(requestId) ?? []
@@ -134,22 +134,22 @@ export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = 
         return isRight ? [] : [`${id}: ${amount} by ${source} for ${JSON.stringify(lines)}`]
       }),
 
-  'whoever was refused pays nothing': ({ told, entriesOf }) =>
-    told
+  'whoever was refused pays nothing': ({ told: outcomes, entriesOf }) =>
+    outcomes
       .filter(
         ({ ending, requestId }) =>
           ending === 'refused' && entriesOf.get(requestId ?? '')?.some(e => e.amount > 0),
       )
       .map(({ requestId }) => String(requestId)),
 
-  'nothing is sent for somebody who cannot pay': ({ told, entriesOf, linesOf }) =>
-    told
+  'nothing is sent for somebody who cannot pay': ({ told: outcomes, entriesOf, linesOf }) =>
+    outcomes
       .filter(({ code }) => code === 'insufficient_quota')
       .filter(({ requestId = '' }) => entriesOf.has(requestId) || linesOf.has(requestId))
       .map(({ requestId }) => String(requestId)),
 
-  'nobody who can pay is refused for money': ({ told }) =>
-    told
+  'nobody who can pay is refused for money': ({ told: outcomes }) =>
+    outcomes
       .filter(({ code, isPoor }) => code === 'insufficient_quota' && !isPoor)
       .map(({ requestId }) => String(requestId)),
 
@@ -173,7 +173,7 @@ export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = 
       .map(each => JSON.stringify(each)),
 
   'nothing is held or leased when nothing runs': ({ accounts, leases }) => [
-    ...accounts.filter(({ held }) => held !== 0).map(each => JSON.stringify(each)),
+    ...accounts.filter(({ held: heldAmount }) => heldAmount !== 0).map(each => JSON.stringify(each)),
     ...leases.map(each => JSON.stringify(each)),
   ],
 

@@ -94,8 +94,8 @@ export type KillCase = Point & { readonly how: 'whole' | 'stream'; readonly left
 /** Every kill point of a request, with a response that is streamed or not. */
 export const KILL_CASES: readonly KillCase[] = POINTS.flatMap(point =>
   (['whole', 'stream'] as const).flatMap(how => {
-    const left = point[how]
-    return left === undefined ? [] : [{ ...point, how, left }]
+    const outcome = point[how]
+    return outcome === undefined ? [] : [{ ...point, how, left: outcome }]
   }),
 )
 
@@ -210,7 +210,7 @@ export function describeKills({ engine, cases, recovery = [] }: KillCampaign): v
     }
 
     async function mustHave(
-      left: Left,
+      outcome: Left,
       how: 'whole' | 'stream',
       earlier: Accounts,
       lines: number,
@@ -218,15 +218,15 @@ export function describeKills({ engine, cases, recovery = [] }: KillCampaign): v
       const news = await newsSince(earlier, lines)
       const amounts = news.entries.map(({ amount }) => amount)
       assert.equal(news.lines.length, lines)
-      assert.equal(news.doubts.length, left === 'a doubt' ? 1 : 0)
-      if (left === 'nothing') assert.deepEqual(amounts, [])
-      else if (left === 'a doubt') {
+      assert.equal(news.doubts.length, outcome === 'a doubt' ? 1 : 0)
+      if (outcome === 'nothing') assert.deepEqual(amounts, [])
+      else if (outcome === 'a doubt') {
         assert.deepEqual(amounts, [0])
         assert.deepEqual(
           news.doubts.map(({ amount }) => amount),
           [estimate[how]],
         )
-      } else if (left === 'the price') assert.deepEqual(amounts, news.lines.map(priceOf))
+      } else if (outcome === 'the price') assert.deepEqual(amounts, news.lines.map(priceOf))
       else {
         const [amount = 0] = amounts
         assert.equal(amounts.length, 1)
@@ -237,17 +237,17 @@ export function describeKills({ engine, cases, recovery = [] }: KillCampaign): v
       assert.ok((await verifyThroughSocket(ground)).ok)
     }
 
-    for (const { at, how, left, sees, isUnheard, isSlow } of cases)
-      it(`${at}, ${how === 'whole' ? 'a non-streamed response' : 'a stream'}: leaves ${left}`, async () => {
+    for (const { at, how, left: outcome, sees, isUnheard, isSlow } of cases)
+      it(`${at}, ${how === 'whole' ? 'a non-streamed response' : 'a stream'}: leaves ${outcome}`, async () => {
         const earlier = await read()
         const model = isSlow ? models.slow : models[how]
-        const seen = await askAt(server, key, model, how === 'stream', at)
-        await mustBeKilled(server, at, seen.text)
+        const response = await askAt(server, key, model, how === 'stream', at)
+        await mustBeKilled(server, at, response.text)
         const killed = new Date()
         server = await startServer(ground)
         await untilSessionsEnded(ground, killed)
-        assert.equal(seen.sees, sees, seen.text)
-        await mustHave(left, how, earlier, isUnheard ? 0 : 1)
+        assert.equal(response.sees, sees, response.text)
+        await mustHave(outcome, how, earlier, isUnheard ? 0 : 1)
       })
 
     if (recovery.length > 0)

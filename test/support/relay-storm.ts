@@ -77,9 +77,9 @@ async function furnish({ url, api }: Server, upstream: string): Promise<Cast> {
   for (const name of SHAPE_NAMES) models.set(name, (await serve(SHAPES[name].sent)).model)
   const payers: Payer[] = []
   const add = async (isPoor: boolean, fields: Readonly<Record<string, unknown>>, accessToken?: string) => {
-    const made = await newToken(fields, accessToken)
-    payers.push({ tokenId: made.id, key: made.key, isPoor })
-    return made
+    const token = await newToken(fields, accessToken)
+    payers.push({ tokenId: token.id, key: token.key, isPoor })
+    return token
   }
   await add(false, { unlimited_quota: true })
   await add(false, { remain_quota: RICH_UNITS })
@@ -120,20 +120,20 @@ async function signIn(url: string, username: string): Promise<string> {
     body: JSON.stringify({ username, password: PASSWORD }),
   })
   const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
-  const made = await createApi(url, '')(
+  const tokenReply = await createApi(url, '')(
     'POST',
     '/api/user/access_token/',
     { name: 'storm' },
     { token: null, headers: { cookie, 'sec-fetch-site': 'same-origin' } },
   )
-  if (made.status !== 200) throw new Error(`no access token: ${made.text}`)
-  return made.body.data.token
+  if (tokenReply.status !== 200) throw new Error(`no access token: ${tokenReply.text}`)
+  return tokenReply.body.data.token
 }
 
 /** Relay clients that record their responses, through any number of server restarts. */
 export async function createRelayStorm(draw: Draw, server: Server, upstream: string) {
   const cast = await furnish(server, upstream)
-  const told: Told[] = []
+  const outcomes: Told[] = []
 
   /** One request from its first byte to its end, however it ends. */
   async function ask(pool: Pool): Promise<Told> {
@@ -187,7 +187,7 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
 
   return {
     ...cast,
-    told,
+    told: outcomes,
     /** Sends requests with all clients until `stop`; resolves when the last request has ended. */
     blow(url: string, hands = HANDS) {
       const pool = new Pool(url, { connections: hands, allowH2: false, connectTimeout: WAIT_MS })
@@ -195,7 +195,7 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
       const hand = async () => {
         while (!isOver) {
           const each = await ask(pool)
-          told.push(each)
+          outcomes.push(each)
           // The gateway is down for a moment, or no account can pay: an immediate retry would only use the
           // processor.
           if (each.ending === 'cut' || each.ending === 'refused') await delay(draw.whole(1, 20))
@@ -210,8 +210,8 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
         },
         /** Resolves when this many more responses have arrived. */
         async answered(count: number): Promise<void> {
-          const enough = told.length + count
-          await until('the storm', () => (told.length >= enough ? true : undefined))
+          const enough = outcomes.length + count
+          await until('the storm', () => (outcomes.length >= enough ? true : undefined))
         },
       }
     },

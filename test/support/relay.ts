@@ -30,7 +30,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 /** Creates what requests need through the management API: channels to the simulator, prices, tokens. */
 export function createFurnisher(api: Api, upstream: string) {
-  let made = 0
+  let modelCount = 0
 
   async function must(reply: Promise<Reply>) {
     const { status, body, text } = await reply
@@ -48,14 +48,14 @@ export function createFurnisher(api: Api, upstream: string) {
    * channels, or of each.
    */
   async function serve(
-    sent: string | readonly string[],
+    sentModels: string | readonly string[],
     fields: Fields | readonly Fields[] = {},
     price: Fields = {},
   ) {
     const each = [fields].flat()
-    const model = `case-${++made}`
+    const model = `case-${++modelCount}`
     const channels: number[] = []
-    for (const [index, name] of [sent].flat().entries())
+    for (const [index, name] of [sentModels].flat().entries())
       channels.push(
         await addChannel({
           name: `${model}-${index}`,
@@ -147,11 +147,11 @@ export async function openRelay(
       gateway.db.selectFrom('suspense').selectAll().where('token_id', '=', tokenId).orderBy('id').execute(),
     set: (settings: Fields) => must(gateway.api('PUT', '/api/setting/', settings)),
     /** How many requests the simulator has received for one of its models. */
-    async seen(sent: string): Promise<{ key_hint: string; headers: Record<string, string> }[]> {
+    async seen(sentModel: string): Promise<{ key_hint: string; headers: Record<string, string> }[]> {
       const report = (await (await fetch(`${upstream}/sim/requests`)).json()) as {
         last: { model: string; key_hint: string; headers: Record<string, string> }[]
       }
-      return report.last.filter(({ model }) => model === sent)
+      return report.last.filter(({ model }) => model === sentModel)
     },
     seenInAll,
     /** Waits until the provider has received this many requests in total: those were admitted before. */

@@ -22,7 +22,7 @@ export type Line = {
 /** Simulates a vendor: responds as its recording says, and records the requests. */
 export async function startReplay() {
   let lines: readonly Line[] = []
-  const seen: Seen[] = []
+  const requests: Seen[] = []
   const server: Server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', chunk => chunks.push(chunk))
@@ -34,11 +34,11 @@ export async function startReplay() {
         return response.end('a film')
       }
       const isJson = headers['content-type']?.includes('json') === true
-      const asked = { method, path: url, headers, body: isJson ? JSON.parse(text) : text, text }
-      seen.push(asked)
+      const recordedRequest = { method, path: url, headers, body: isJson ? JSON.parse(text) : text, text }
+      requests.push(recordedRequest)
       const line = lines.find(each => each.method === method && each.path === url)
-      const told = line?.answer(asked) ?? { status: 404, body: { error: 'not found' } }
-      const { status = 200, type = 'application/json', body } = told
+      const answer = line?.answer(recordedRequest) ?? { status: 404, body: { error: 'not found' } }
+      const { status = 200, type = 'application/json', body } = answer
       const origin = `http://${headers.host}`
       response.writeHead(status, { 'content-type': type })
       response.end(JSON.stringify(body).replaceAll(/https:\/\/cdn\.example\/[\w.]+/g, `${origin}/film.mp4`))
@@ -47,10 +47,10 @@ export async function startReplay() {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    seen,
+    seen: requests,
     play(next: readonly Line[]): void {
       lines = next
-      seen.length = 0
+      requests.length = 0
     },
     close: () => server.close(),
   }

@@ -43,9 +43,9 @@ export function describeReplay(workers: number): void {
             server.api('POST', '/api/replay/test/', { request_id, name, check: { kind: 'contains', value } }),
           )
         await save('names the city', 'Paris')
-        const passed = await run(['replay', '--channel', String(channels[0])], { env })
-        assert.equal(passed.code, 0, passed.stderr)
-        assert.match(passed.stdout, /^pass {2}names the city .*\n1 passed, 0 failed\n$/)
+        const passingRun = await run(['replay', '--channel', String(channels[0])], { env })
+        assert.equal(passingRun.code, 0, passingRun.stderr)
+        assert.match(passingRun.stdout, /^pass {2}names the city .*\n1 passed, 0 failed\n$/)
         await save('names another city', 'Rome')
         const failed = await replay('--json')
         assert.equal(failed.code, 1)

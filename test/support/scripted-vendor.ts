@@ -25,17 +25,17 @@ export const eventsAnswer = (...events: readonly unknown[]): ScriptedAnswer => (
 
 /** A provider that responds as a test scripts it, and records its requests. */
 export async function startVendor(respond: (sent: Sent) => ScriptedAnswer) {
-  const seen: Sent[] = []
+  const requests: Sent[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    const sent = {
+    const recordedRequest = {
       path: request.url ?? '/',
       headers: request.headers,
       body: Buffer.concat(chunks).toString('latin1'),
     }
-    seen.push(sent)
-    const { status = 200, type = 'application/json', body } = respond(sent)
+    requests.push(recordedRequest)
+    const { status = 200, type = 'application/json', body } = respond(recordedRequest)
     response.writeHead(status, { 'content-type': type })
     for (const piece of [body].flat()) response.write(piece)
     response.end()
@@ -44,7 +44,7 @@ export async function startVendor(respond: (sent: Sent) => ScriptedAnswer) {
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,
-    seen,
+    seen: requests,
     async close(): Promise<void> {
       server.closeAllConnections()
       server.close()

@@ -88,7 +88,9 @@ export async function furnish(url: string, api: Api, simulator: string): Promise
   await channel({
     name: 'Studio',
     models: Object.keys(MEDIA),
-    model_mapping: Object.fromEntries(Object.entries(MEDIA).filter(([name, sent]) => name !== sent)),
+    model_mapping: Object.fromEntries(
+      Object.entries(MEDIA).filter(([name, sentModel]) => name !== sentModel),
+    ),
   })
   const token = (fields: object) =>
     must(api('POST', '/api/token/', fields)) as Promise<{ id: number; key: string }>

@@ -107,12 +107,12 @@ function visitAll(value: unknown, visit: (node: Node) => void): void {
 }
 
 /** The variables, parameters and functions of a file with one of these names. */
-export function declaredAmong(file: string, wanted: ReadonlySet<string>): readonly Declaration[] {
+export function declaredAmong(file: string, targetNames: ReadonlySet<string>): readonly Declaration[] {
   const { text, result } = parse(file)
   const names: Declaration[] = []
   visitAll(result.program.body, node => {
     for (const { name, start } of declaredBy(node))
-      if (wanted.has(name as string))
+      if (targetNames.has(name as string))
         names.push({ name: name as string, at: `${file}:${text.slice(0, start).split('\n').length}` })
   })
   return names
@@ -140,9 +140,10 @@ export const importsName = (file: string, module: string, name: string): boolean
 const CLOCKS = new Set(['performance', 'Date'])
 
 /** Whether a node is `performance.now() - …` or `Date.now() - …`. */
-function isDuration({ type, operator, left }: Node): boolean {
-  if (type !== 'BinaryExpression' || operator !== '-' || !isNode(left) || !isNode(left.callee)) return false
-  const { object, property } = left.callee
+function isDuration({ type, operator, left: minuend }: Node): boolean {
+  if (type !== 'BinaryExpression' || operator !== '-' || !isNode(minuend) || !isNode(minuend.callee))
+    return false
+  const { object, property } = minuend.callee
   return isNode(object) && CLOCKS.has(object.name as string) && isNode(property) && property.name === 'now'
 }
 

@@ -15,9 +15,9 @@ function stall(times: number): void {
 }
 
 const { emit } = http.Server.prototype
-http.Server.prototype.emit = function (event: string | symbol, ...given: unknown[]) {
-  const request = given[0] as http.IncomingMessage | undefined
+http.Server.prototype.emit = function (event: string | symbol, ...args: unknown[]) {
+  const request = args[0] as http.IncomingMessage | undefined
   const times = event === 'request' ? Number(request?.headers['x-stall'] ?? 0) : 0
   if (times > 0) setImmediate(() => stall(times))
-  return emit.call(this, event, ...given)
+  return emit.call(this, event, ...args)
 }

@@ -79,18 +79,18 @@ const OPENAI_TYPE = 1
 const token: Kind = {
   list: '/api/token/',
   nameField: 'name',
-  fieldsOf: told => pick(told, TOKEN_FIELDS),
-  secretsOf: told => [told.key],
+  fieldsOf: item => pick(item, TOKEN_FIELDS),
+  secretsOf: item => [item.key],
   create: (draw, name) => {
-    const given = {
+    const sentFields = {
       name,
       remain_quota: draw.whole(1, 1_000_000),
       models: models(draw),
       model_limits_enabled: true,
       allow_ips: [`10.0.0.${draw.whole(1, 254)}`],
     }
-    const fields = { ...given, unlimited_quota: false, expired_time: -1, status: 1 }
-    return { method: 'POST', path: '/api/token/', body: given, makes: [{ fields }] }
+    const fields = { ...sentFields, unlimited_quota: false, expired_time: -1, status: 1 }
+    return { method: 'POST', path: '/api/token/', body: sentFields, makes: [{ fields }] }
   },
   change: (draw, id, thing) => {
     const change = draw.pick<() => Fields>([
@@ -103,19 +103,19 @@ const token: Kind = {
   remove: id => ({ method: 'DELETE', path: `/api/token/${id}` }),
 }
 
-const channelThing = (given: Fields, keys: readonly string[]): Thing => ({
-  fields: { ...given, key: keys.map(key => mask(key)).join('\n') },
+const channelThing = (fields: Fields, keys: readonly string[]): Thing => ({
+  fields: { ...fields, key: keys.map(key => mask(key)).join('\n') },
   secrets: keys,
 })
 
 const channel: Kind = {
   list: '/api/channel/',
   nameField: 'name',
-  fieldsOf: told => pick(told, CHANNEL_FIELDS),
+  fieldsOf: item => pick(item, CHANNEL_FIELDS),
   create: (draw, name) => {
     const mode = draw.pick(['single', 'batch', 'multi_to_single'])
     const keys = Array.from({ length: mode === 'single' ? 1 : draw.whole(2, 4) }, () => keyOf(draw))
-    const given = {
+    const sentFields = {
       name,
       type: OPENAI_TYPE,
       base_url: `http://127.0.0.1:${draw.whole(1024, 65_535)}`,
@@ -124,14 +124,14 @@ const channel: Kind = {
       weight: draw.whole(0, 9),
       tag: `tag-${draw.whole(1, 3)}`,
     }
-    const fields = { ...given, status: 1 }
+    const fields = { ...sentFields, status: 1 }
     const makes =
       mode === 'batch'
         ? keys.map((key, index) =>
             channelThing({ ...fields, name: index === 0 ? name : `${name} ${index + 1}` }, [key]),
           )
         : [channelThing(fields, keys)]
-    const body = { mode, channel: { ...given, key: keys.join('\n') } }
+    const body = { mode, channel: { ...sentFields, key: keys.join('\n') } }
     return { method: 'POST', path: '/api/channel/', body, makes }
   },
   change: (draw, id, thing) => {
@@ -141,9 +141,9 @@ const channel: Kind = {
       () => ({ change: { weight: Number(thing.fields.weight) + 1, status: draw.pick([1, 2]) } }),
       () => ({ change: { models: models(draw) }, keys: fresh }),
     ])()
-    const given = { id, ...change, ...(keys ? { key: keys.join('\n') } : {}) }
+    const body = { id, ...change, ...(keys ? { key: keys.join('\n') } : {}) }
     const becomes = keys ? channelThing({ ...thing.fields, ...change }, keys) : changed(thing, change)
-    return { method: 'PUT', path: '/api/channel/', body: given, becomes }
+    return { method: 'PUT', path: '/api/channel/', body: body, becomes }
   },
   remove: id => ({ method: 'DELETE', path: `/api/channel/${id}` }),
 }
@@ -151,19 +151,24 @@ const channel: Kind = {
 const user: Kind = {
   list: '/api/user/',
   nameField: 'username',
-  fieldsOf: told => pick(told, USER_FIELDS),
+  fieldsOf: item => pick(item, USER_FIELDS),
   create: (draw, name) => {
-    const given = { username: name, display_name: `The ${name}`, quota: draw.whole(1, 1_000_000) }
-    const body = { ...given, password: `password of ${name}` }
-    return { method: 'POST', path: '/api/user/', body, makes: [{ fields: { ...given, role: 1, status: 1 } }] }
+    const sentFields = { username: name, display_name: `The ${name}`, quota: draw.whole(1, 1_000_000) }
+    const body = { ...sentFields, password: `password of ${name}` }
+    return {
+      method: 'POST',
+      path: '/api/user/',
+      body,
+      makes: [{ fields: { ...sentFields, role: 1, status: 1 } }],
+    }
   },
   change: (draw, id, thing) => {
     const quota = Number(thing.fields.quota)
-    const manage = (mode: string, value: number, left: number) => ({
+    const manage = (mode: string, value: number, newQuota: number) => ({
       method: 'POST',
       path: '/api/user/manage',
       body: { id, action: 'add_quota', mode, value },
-      becomes: changed(thing, { quota: left }),
+      becomes: changed(thing, { quota: newQuota }),
     })
     const more = draw.whole(1, 1000)
     const less = Math.min(quota, draw.whole(1, 1000))
@@ -183,10 +188,15 @@ const user: Kind = {
 const alias: Kind = {
   list: '/api/alias/',
   nameField: 'name',
-  fieldsOf: told => pick(told, ALIAS_FIELDS),
+  fieldsOf: item => pick(item, ALIAS_FIELDS),
   create: (draw, name) => {
-    const given = { name, target: `target-${draw.text(10)}`, channel_ids: null }
-    return { method: 'POST', path: '/api/alias/', body: given, makes: [{ fields: { ...given, status: 1 } }] }
+    const sentFields = { name, target: `target-${draw.text(10)}`, channel_ids: null }
+    return {
+      method: 'POST',
+      path: '/api/alias/',
+      body: sentFields,
+      makes: [{ fields: { ...sentFields, status: 1 } }],
+    }
   },
   change: (draw, id, thing) => {
     const change = { target: `target-${draw.text(10)}`, status: draw.pick([1, 2]) }
@@ -258,40 +268,40 @@ export function createStorm(draw: Draw) {
     if (step.does === 'change') things[kind].set(step.id, step.becomes)
     if (step.does === 'remove') things[kind].delete(step.id)
     if (step.does !== 'create') return []
-    const told: Told[] = Array.isArray(data) ? data : [data]
-    if (told.length !== step.makes.length)
-      faults.push(`${kind}: ${told.length} made, not ${step.makes.length}`)
-    for (const [index, item] of told.entries()) {
+    const items: Told[] = Array.isArray(data) ? data : [data]
+    if (items.length !== step.makes.length)
+      faults.push(`${kind}: ${items.length} made, not ${step.makes.length}`)
+    for (const [index, item] of items.entries()) {
       const secrets = KINDS[kind].secretsOf?.(item)
       const thing = step.makes[index] as Thing
       keep(kind, item.id, secrets ? { ...thing, secrets } : thing)
     }
-    return told.map(item => item.id)
+    return items.map(item => item.id)
   }
 
   async function ask(api: Api, { method, path, body }: Request): Promise<Told | undefined> {
-    const { status, body: told, headers, text } = await api(method, path, body)
+    const { status, body: responseBody, headers, text } = await api(method, path, body)
     if (status !== 200) {
       faults.push(`${method} ${path} ${JSON.stringify(body)} → ${status} ${text}`)
       return undefined
     }
     answered.add(headers.get('x-request-id') ?? '')
     writes += 1
-    return told
+    return responseBody
   }
 
   /** One writer: it changes and deletes only its own objects, so no other writer changes them meanwhile. */
-  async function write(api: Api, kind: KindName, given: readonly number[]): Promise<void> {
-    const own = new Set(given)
+  async function write(api: Api, kind: KindName, ids: readonly number[]): Promise<void> {
+    const own = new Set(ids)
     for (;;) {
       const step = nextStep(
         kind,
         [...own].filter(id => things[kind].has(id)),
       )
       try {
-        const told = await ask(api, step)
-        if (told === undefined) return
-        for (const id of land(kind, step, told.data)) own.add(id)
+        const responseBody = await ask(api, step)
+        if (responseBody === undefined) return
+        for (const id of land(kind, step, responseBody.data)) own.add(id)
       } catch {
         doubts.push({ kind, step })
         return
@@ -316,11 +326,12 @@ export function createStorm(draw: Draw) {
 
   async function readAll(api: Api, kind: KindName): Promise<Map<number, Fields>> {
     const { list, fieldsOf } = KINDS[kind]
-    const found = new Map<number, Fields>()
+    const fieldsById = new Map<number, Fields>()
     for (let page = 1; ; page++) {
       const { body } = await api('GET', `${list}?page_size=500&p=${page}`)
-      for (const item of body.data.items) if (item.username !== 'root') found.set(item.id, fieldsOf(item))
-      if (page * 500 >= body.data.total) return found
+      for (const item of body.data.items)
+        if (item.username !== 'root') fieldsById.set(item.id, fieldsOf(item))
+      if (page * 500 >= body.data.total) return fieldsById
     }
   }
 
@@ -328,25 +339,25 @@ export function createStorm(draw: Draw) {
    * Resolves unresolved writes by the current state; returns how many of their parts are neither done nor
    * undone.
    */
-  function settle({ kind, step }: Doubt, found: Map<number, Fields>): 'done' | 'undone' | 'half' {
+  function settle({ kind, step }: Doubt, fieldsById: Map<number, Fields>): 'done' | 'undone' | 'half' {
     if (step.does === 'remove') {
-      if (found.has(step.id)) return 'undone'
+      if (fieldsById.has(step.id)) return 'undone'
       things[kind].delete(step.id)
       return 'done'
     }
     if (step.does === 'change') {
-      if (!isDeepStrictEqual(found.get(step.id), step.becomes.fields)) return 'undone'
+      if (!isDeepStrictEqual(fieldsById.get(step.id), step.becomes.fields)) return 'undone'
       things[kind].set(step.id, step.becomes)
       return 'done'
     }
     const { nameField } = KINDS[kind]
-    const made = step.makes.map(thing => {
-      const entry = [...found].find(([, fields]) => fields[nameField] === thing.fields[nameField])
+    const createdThings = step.makes.map(thing => {
+      const entry = [...fieldsById].find(([, fields]) => fields[nameField] === thing.fields[nameField])
       return entry && isDeepStrictEqual(entry[1], thing.fields) ? { id: entry[0], thing } : undefined
     })
-    if (made.every(each => each === undefined)) return 'undone'
-    for (const each of made) if (each) keep(kind, each.id, each.thing)
-    return made.every(each => each !== undefined) ? 'done' : 'half'
+    if (createdThings.every(each => each === undefined)) return 'undone'
+    for (const each of createdThings) if (each) keep(kind, each.id, each.thing)
+    return createdThings.every(each => each !== undefined) ? 'done' : 'half'
   }
 
   const show = (value: unknown) => JSON.stringify(value)
@@ -374,29 +385,30 @@ export function createStorm(draw: Draw) {
       const halfMade: string[] = []
       let landed = 0
       for (const kind of KIND_NAMES) {
-        const found = await readAll(api, kind)
+        const fieldsById = await readAll(api, kind)
         for (const doubt of doubts.filter(each => each.kind === kind)) {
-          const outcome = settle(doubt, found)
+          const outcome = settle(doubt, fieldsById)
           if (outcome === 'half') halfMade.push(`${kind}: ${show(doubt.step)}`)
           if (outcome !== 'undone') landed += 1
         }
         for (const [id, { fields }] of things[kind])
-          if (!isDeepStrictEqual(found.get(id), fields))
-            lost.push(`${kind} ${id}: ${show(found.get(id))}, not ${show(fields)}`)
-        for (const [id, fields] of found)
+          if (!isDeepStrictEqual(fieldsById.get(id), fields))
+            lost.push(`${kind} ${id}: ${show(fieldsById.get(id))}, not ${show(fields)}`)
+        for (const [id, fields] of fieldsById)
           if (!things[kind].has(id)) halfMade.push(`${kind} ${id} that nobody asked for: ${show(fields)}`)
       }
       doubts = []
 
       const { body } = await api('GET', SETTINGS)
-      const told = Object.fromEntries(body.data.map(({ key, value }: Told) => [key, value]))
-      const isAs = (wanted: Fields) => Object.entries(wanted).every(([key, value]) => told[key] === value)
+      const storedSettings = Object.fromEntries(body.data.map(({ key, value }: Told) => [key, value]))
+      const isAs = (expected: Fields) =>
+        Object.entries(expected).every(([key, value]) => storedSettings[key] === value)
       if (settingsInDoubt && isAs(settingsInDoubt)) {
         settings = settingsInDoubt
         landed += 1
       }
       settingsInDoubt = undefined
-      if (!isAs(settings)) lost.push(`settings: ${show(told)}, not ${show(settings)}`)
+      if (!isAs(settings)) lost.push(`settings: ${show(storedSettings)}, not ${show(settings)}`)
       return { lost, halfMade, landed }
     },
   }

@@ -39,11 +39,11 @@ export async function partitionNames(db: AnyDb): Promise<ReadonlySet<string>> {
 
 /** Read once: the tables of an open store do not change, and the query is expensive. */
 async function tablesIn(db: AnyDb): Promise<readonly Table[]> {
-  const known = tablesOf.get(db)
-  if (known) return known
-  const found = await db.introspection.getTables({ withInternalKyselyTables: true })
+  const cachedTables = tablesOf.get(db)
+  if (cachedTables) return cachedTables
+  const tableMetadata = await db.introspection.getTables({ withInternalKyselyTables: true })
   const partitions = await partitionNames(db)
-  const tables = found
+  const tables = tableMetadata
     // Their rows are those of the partitioned table.
     .filter(({ name }) => !partitions.has(name))
     .map(({ name, columns }) => ({ name, columns: columns.map(column => column.name) }))
@@ -61,11 +61,11 @@ export async function allRows(db: AnyDb): Promise<Map<string, Row[]>> {
 
 /** A row as one unambiguous text: null differs from the empty text, and a number from its digits. */
 function lineOf({ name, columns }: Table, isPostgres: boolean) {
-  const kept = columns.filter(column => !TOUCHED[name]?.includes(column)).map(column => sql.ref(column))
+  const columnRefs = columns.filter(column => !TOUCHED[name]?.includes(column)).map(column => sql.ref(column))
   return isPostgres
-    ? sql`row(${sql.join(kept)})::text`
+    ? sql`row(${sql.join(columnRefs)})::text`
     : sql.join(
-        kept.map(column => sql`quote(${column})`),
+        columnRefs.map(column => sql`quote(${column})`),
         sql` || ',' || `,
       )
 }
@@ -104,8 +104,8 @@ async function storeQuery(db: AnyDb, query: string): Promise<CompiledQuery<Table
 }
 
 async function compiledQuery(db: AnyDb): Promise<CompiledQuery<TableRows>> {
-  const known = queriesOf.get(db)
-  if (known) return known
+  const cachedQuery = queriesOf.get(db)
+  if (cachedQuery) return cachedQuery
   const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
   const query = queryOf(await tablesIn(db), isPostgres).compile(db)
   const compiled = isPostgres ? await storeQuery(db, query.sql) : query

@@ -16,13 +16,16 @@ type Job = { readonly id: string; readonly prompt: string; readonly looks: numbe
 /** A gateway with the simulator, for jobs that take time. */
 export async function openVideos(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
   const media = await openMedia(engine, { ...BRISK, ...env })
-  let made = 0
+  let modelCount = 0
   return {
     ...media,
     /** A separate model that these simulated models serve, a channel for each, in this order. */
-    async serveVideos(sent: readonly string[], price: Readonly<Record<string, unknown>> = { per_call: 0.5 }) {
-      const model = `videos-${++made}`
-      for (const [index, name] of sent.entries())
+    async serveVideos(
+      sentModels: readonly string[],
+      price: Readonly<Record<string, unknown>> = { per_call: 0.5 },
+    ) {
+      const model = `videos-${++modelCount}`
+      for (const [index, name] of sentModels.entries())
         await media.addChannel({
           name: `${model}-${index}`,
           models: [model],

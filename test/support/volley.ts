@@ -37,7 +37,7 @@ export const sendInto =
   async ({ method, path, headers = {}, body }) => {
     const {
       statusCode,
-      headers: told,
+      headers: responseHeaders,
       body: text,
     } = await app.inject({
       method: method as 'GET',
@@ -45,7 +45,7 @@ export const sendInto =
       headers: { ...headers },
       ...(body === undefined ? {} : { payload: body }),
     })
-    return hitOf(statusCode, told['content-type'], text)
+    return hitOf(statusCode, responseHeaders['content-type'], text)
   }
 
 /** Sends all requests, a few at a time, and passes each response on with its request. */

@@ -126,8 +126,8 @@ describe('hosts of video models, by their documentation', () => {
     await relay.gateway.close()
   })
 
-  async function submit({ type, model: sent, ask }: Shape, price: Json, more: Json = {}) {
-    const { model } = await relay.offer(sent, price, { type, base_url: replay.url })
+  async function submit({ type, model: sentModel, ask }: Shape, price: Json, more: Json = {}) {
+    const { model } = await relay.offer(sentModel, price, { type, base_url: replay.url })
     const { id, sdk, submit } = await relay.openFor(model)
     return { id, sdk, reply: await submit({ ...ask, ...more }) }
   }
@@ -174,9 +174,9 @@ describe('hosts of video models, by their documentation', () => {
   it('a video of unknown length is not sold by the second', async () => {
     const { siliconflow, together } = SHAPES as Record<'siliconflow' | 'together', Shape>
     replay.play([])
-    const named = await submit(siliconflow, { per_call: 0.5 }, { seconds: 1 })
-    assert.equal(named.reply.status, 400)
-    assert.equal(named.reply.body.error.param, 'seconds')
+    const submissionWithSeconds = await submit(siliconflow, { per_call: 0.5 }, { seconds: 1 })
+    assert.equal(submissionWithSeconds.reply.status, 400)
+    assert.equal(submissionWithSeconds.reply.body.error.param, 'seconds')
     const unnamed = await submit(together, { per_second: 0.1 }, { duration: undefined })
     assert.equal(unnamed.reply.body.error.param, 'seconds')
     assert.equal(replay.seen.length, 0)

@@ -49,13 +49,13 @@ describe('video jobs of Jimeng', () => {
           response.end(JSON.stringify(answer))
         }
         if (!isProven(request, body)) return tell({ code: 50_400, message: 'the signature is wrong' }, 401)
-        const asked = JSON.parse(body)
+        const parsedBody = JSON.parse(body)
         if (request.url?.includes('SubmitTask')) {
-          submitted.push(asked)
-          if (asked.prompt === 'forbidden') return tell({ code: 50_412, message: 'Text Risk Not Pass' })
+          submitted.push(parsedBody)
+          if (parsedBody.prompt === 'forbidden') return tell({ code: 50_412, message: 'Text Risk Not Pass' })
           return tell({ code: 10_000, data: { task_id: '7392616336519610409' } })
         }
-        assert.deepEqual(asked, { req_key: REQ_KEY, task_id: '7392616336519610409' })
+        assert.deepEqual(parsedBody, { req_key: REQ_KEY, task_id: '7392616336519610409' })
         const [now = { code: 50_500 }, ...later] = looks
         if (later.length > 0) looks = later
         return tell(now)
@@ -81,8 +81,8 @@ describe('video jobs of Jimeng', () => {
       { code: 50_429, message: 'too fast' },
       { ...good, data: { status: 'done', video_url: `${url}/film.mp4` } },
     ]
-    const asked = { model, prompt: 'A lake', duration: 10, width: 1280, height: 720, seed: 7 }
-    const reply = await relay.api('POST', '/v1/videos', asked, { token: key })
+    const body = { model, prompt: 'A lake', duration: 10, width: 1280, height: 720, seed: 7 }
+    const reply = await relay.api('POST', '/v1/videos', body, { token: key })
     assert.equal(reply.status, 200, reply.text)
     assert.deepEqual(submitted.at(-1), {
       req_key: REQ_KEY,

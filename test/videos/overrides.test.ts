@@ -60,9 +60,12 @@ describe('a channel override for a video job', () => {
 
   it('is applied to the JSON of a vendor, in its format, with its headers', async () => {
     const param_override = { camera_fixed: true, operations: OPERATIONS }
-    const { reply, sent } = await submit({ type: SEEDANCE, param_override }, { duration: 5, seed: 7 })
+    const { reply, sent: providerRequests } = await submit(
+      { type: SEEDANCE, param_override },
+      { duration: 5, seed: 7 },
+    )
     assert.equal(reply.status, 200, reply.text)
-    const [call] = sent
+    const [call] = providerRequests
     assert.deepEqual(call?.body, {
       model: 'seen-as',
       content: [{ type: 'text', text: 'A lake, in oil' }],
@@ -81,10 +84,13 @@ describe('a channel override for a video job', () => {
         { mode: 'delete', path: 'size' },
       ],
     }
-    const { reply, sent } = await submit({ param_override }, { duration: 4, width: 1280, height: 720 })
+    const { reply, sent: providerRequests } = await submit(
+      { param_override },
+      { duration: 4, width: 1280, height: 720 },
+    )
     assert.equal(reply.status, 200, reply.text)
-    const form = await new Response(sent[0]?.body, {
-      headers: { 'content-type': sent[0]?.headers['content-type'] ?? '' },
+    const form = await new Response(providerRequests[0]?.body, {
+      headers: { 'content-type': providerRequests[0]?.headers['content-type'] ?? '' },
     }).formData()
     assert.deepEqual(Object.fromEntries(form), {
       model: 'seen-as',
@@ -111,10 +117,14 @@ describe('a channel override for a video job', () => {
   it('may respond in place of the provider', async () => {
     const value = { message: 'no videos on Sundays', status_code: 418, skip_retry: true }
     const param_override = { operations: [{ mode: 'return_error', value }] }
-    const { reply, sent, tokenId } = await submit({ type: SEEDANCE, param_override }, { duration: 5 })
+    const {
+      reply,
+      sent: providerRequests,
+      tokenId,
+    } = await submit({ type: SEEDANCE, param_override }, { duration: 5 })
     assert.equal(reply.status, 418)
     assert.match(reply.body.error.message, /Sundays/)
-    assert.deepEqual(sent, [])
+    assert.deepEqual(providerRequests, [])
     assert.equal(await relay.usedBy(tokenId), 0)
   })
 
@@ -125,9 +135,9 @@ describe('a channel override for a video job', () => {
       { duration: 5, metadata: { content: [{ type: 'text', text: 'A lake --dur 10' }] } },
       { metadata: { n: 3 } },
     ]) {
-      const { reply, sent } = await submit({ type: SEEDANCE }, body)
+      const { reply, sent: providerRequests } = await submit({ type: SEEDANCE }, body)
       assert.equal(reply.status, 400, reply.text)
-      assert.deepEqual(sent, [])
+      assert.deepEqual(providerRequests, [])
     }
     const own = await submit({ type: SEEDANCE }, { metadata: { duration: 8 } })
     assert.equal((await relay.rowOf(own.tokenId)).cost, 8 * SECOND_NANOS)
@@ -143,9 +153,9 @@ describe('a channel override for a video job', () => {
     ]
     for (const fields of [...lengths, { n: ' 4' }, { settings: { duration: '１０' } }])
       for (const body of [{ metadata: fields }, { duration: 5, metadata: fields }]) {
-        const { reply, sent } = await submit({ type: SEEDANCE }, body)
+        const { reply, sent: providerRequests } = await submit({ type: SEEDANCE }, body)
         assert.equal(reply.status, 400, `${JSON.stringify(body)} ${reply.text}`)
-        assert.deepEqual(sent, [])
+        assert.deepEqual(providerRequests, [])
       }
     const frames = [{ url: 'https://images.example/1.png' }]
     const { reply } = await submit({ type: SEEDANCE }, { metadata: { duration: '8', frames, n: null } })
@@ -168,9 +178,9 @@ describe('a channel override for a video job', () => {
       [SEEDANCE, { metadata: { resolution: '480p', size: '1920*1080' } }],
       [SEEDANCE, { metadata: { quality_level: 'low', quality: 'high' } }],
     ] as const) {
-      const { reply, sent } = await submit({ type }, { duration: 5, ...body }, price)
+      const { reply, sent: providerRequests } = await submit({ type }, { duration: 5, ...body }, price)
       assert.equal(reply.status, 400, `${JSON.stringify(body)}: ${reply.text}`)
-      assert.deepEqual(sent, [])
+      assert.deepEqual(providerRequests, [])
     }
     for (const [type, body, nanos] of [
       [1, { metadata: { size: '1792x1024' } }, 30_000_000],
@@ -186,8 +196,8 @@ describe('a channel override for a video job', () => {
   })
 
   it('keeps unknown fields for every vendor, in a form as numbers and booleans', async () => {
-    const { sent } = await submit({ type: SEEDANCE }, { duration: 5, watermark: false })
-    assert.equal(sent[0]?.body.watermark, false)
+    const { sent: providerRequests } = await submit({ type: SEEDANCE }, { duration: 5, watermark: false })
+    assert.equal(providerRequests[0]?.body.watermark, false)
     const { model } = await relay.offer('seen-as', PER_SECOND, { base_url: replay.url, type: SEEDANCE })
     const { key } = await relay.open()
     const form = new FormData()
@@ -215,9 +225,9 @@ describe('a channel override for a video job', () => {
       [50, 'a-key'],
       [51, 'access|secret'],
     ] as const) {
-      const { reply, sent } = await submit({ type, key }, { duration: 5, metadata })
+      const { reply, sent: providerRequests } = await submit({ type, key }, { duration: 5, metadata })
       assert.equal(reply.status, 200, reply.text)
-      const { model_name, req_key, external_task_id } = sent[0]?.body ?? {}
+      const { model_name, req_key, external_task_id } = providerRequests[0]?.body ?? {}
       assert.equal(type === 50 ? model_name : req_key, 'seen-as')
       if (type === 50) assert.equal(external_task_id, reply.body.id)
     }

@@ -19,12 +19,12 @@ after(() => {
 
 /** A provider that accepts every job, and responds to polls as the test scripts it. */
 async function startProvider(answerLook: (request: IncomingMessage, response: ServerResponse) => void) {
-  let taken = 0
+  let jobCount = 0
   const server = createServer((request, response) => {
     if (request.method === 'GET') return answerLook(request, response)
     request.resume().on('end', () => {
       response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ id: `job-${++taken}`, object: 'video', status: 'queued' }))
+      response.end(JSON.stringify({ id: `job-${++jobCount}`, object: 'video', status: 'queued' }))
     })
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -59,9 +59,9 @@ for (const engine of oneEngine('postgres')) {
 
     it('without a response from a provider delay no job of another', async () => {
       let ended = 0
-      let asked = 0
+      let pollCount = 0
       const url = await startProvider((_request, response) => {
-        asked += 1
+        pollCount += 1
         response.on('close', () => {
           ended += 1
         })
@@ -70,11 +70,11 @@ for (const engine of oneEngine('postgres')) {
       const { model } = await relay.offer('sim-video', { per_call: 0.001 })
       const { sdk } = await relay.openAsSomebody()
       for (let job = 0; job < 12; job++) await sdk.videos.create({ model: silent, prompt: `job ${job}` })
-      await until('as many looks as there may be', () => (asked === 8 ? true : undefined))
+      await until('as many looks as there may be', () => (pollCount === 8 ? true : undefined))
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
       const { status } = await untilRow(id, ({ phase }) => phase === 'ended')
       assert.equal(status, 'completed')
-      assert.deepEqual({ asked, ended }, { asked: 8, ended: 0 })
+      assert.deepEqual({ asked: pollCount, ended }, { asked: 8, ended: 0 })
     })
 
     it('are resumed if the same node left a lease behind', async () => {
@@ -104,8 +104,8 @@ for (const engine of oneEngine('postgres')) {
         .set({ lease_until_ms: Date.now() + LEASE_MS, lease_by: 'another' })
         .where('id', '=', id)
         .execute()
-      const seen = await sdk.videos.create({ model, prompt: 'free' })
-      await untilRow(seen.id, ({ phase }) => phase === 'ended')
+      const freeVideo = await sdk.videos.create({ model, prompt: 'free' })
+      await untilRow(freeVideo.id, ({ phase }) => phase === 'ended')
       assert.equal((await sdk.videos.retrieve(id)).status, 'queued')
       assert.equal((await relay.jobsOf('leased elsewhere'))[0]?.looks, 0)
     })

@@ -11,7 +11,7 @@ import {
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=='
 
 const read = (body: unknown) => readVideoRequest(body, [])
-const taken = (body: object) => {
+const requestOf = (body: object) => {
   const reading = read({ model: 'm', prompt: 'p', ...body })
   if ('fault' in reading) assert.fail(reading.fault.message)
   return reading.request
@@ -59,7 +59,7 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
   ]
   for (const [name, body, expected] of good)
     it(`accepts ${name}`, () => {
-      const request: Record<string, unknown> = taken(body)
+      const request: Record<string, unknown> = requestOf(body)
       for (const [field, value] of Object.entries(expected)) assert.deepEqual(request[field], value, field)
     })
 
@@ -73,10 +73,10 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
   })
 
   it('names a dimension that is useless without the other', () => {
-    assert.deepEqual(unsupportedWarnings(taken({ width: 1280 }), ['width']), [
+    assert.deepEqual(unsupportedWarnings(requestOf({ width: 1280 }), ['width']), [
       'width and height are supported only together',
     ])
-    assert.deepEqual(unsupportedWarnings(taken({ width: 1280, height: 720 }), ['width']), [])
+    assert.deepEqual(unsupportedWarnings(requestOf({ width: 1280, height: 720 }), ['width']), [])
   })
 
   const bad: readonly (readonly [object, string])[] = [
@@ -131,16 +131,16 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
     })
 
   it('is described in the terms that prices and vendors use', () => {
-    const request = taken({ width: 1920, height: 1080, metadata: { quality_level: 'high' } })
+    const request = requestOf({ width: 1920, height: 1080, metadata: { quality_level: 'high' } })
     assert.equal(ratioOf(request), '16:9')
     assert.equal(resolutionOf(request), '1080p')
     assert.equal(resolutionOf({ width: 3840, height: 2160 }), '4k')
     assert.deepEqual(whenOf(request), { size: '1920x1080', resolution: '1080p', quality: 'high' })
-    const told = taken({
+    const metadataRequest = requestOf({
       metadata: { input: { width: 3840, height: 2160, resolution: '2160P' }, ratio: '16:9' },
     })
-    assert.deepEqual(whenOf(told), { size: '3840x2160', resolution: '4k' })
-    assert.deepEqual(whenOf(taken({ size: '1280x720', resolution: 'auto' })), {
+    assert.deepEqual(whenOf(metadataRequest), { size: '3840x2160', resolution: '4k' })
+    assert.deepEqual(whenOf(requestOf({ size: '1280x720', resolution: 'auto' })), {
       size: '1280x720',
       resolution: '720p',
     })

@@ -183,13 +183,13 @@ describe('video vendors', { concurrency: true }, () => {
     replay: Replay,
     {
       type,
-      model: sent,
+      model: sentModel,
       key = 'a-vendor-key-0001',
       basePath = '',
     }: Pick<Case, 'type' | 'model' | 'key' | 'basePath'>,
   ) {
     const channel = { type, key, base_url: `${replay.url}${basePath}` }
-    const { model } = await relay.offer(sent, { per_second: 0.01 }, channel)
+    const { model } = await relay.offer(sentModel, { per_second: 0.01 }, channel)
     return relay.openFor(model)
   }
 
@@ -385,11 +385,11 @@ describe('video vendors', { concurrency: true }, () => {
           }),
         },
       ])
-      for (const [type, sent] of [
+      for (const [type, sentModel] of [
         [56, 'owner/film'],
         [48, 'grok-imagine-video'],
       ] as const) {
-        const { sdk, submit } = await openFor(replay, { type, model: sent })
+        const { sdk, submit } = await openFor(replay, { type, model: sentModel })
         const untimed = await submit()
         assert.equal(untimed.body.error.param, 'seconds')
         const reply = await submit({ seconds: '6' })

@@ -22,24 +22,24 @@ for (const engine of oneEngine('sqlite')) {
     it('run from submission to download with the openai SDK', async () => {
       const { model } = await relay.offer('sim-video-lasts-200', { per_second: 0.1 })
       const { id: tokenId, sdk } = await relay.openAsSomebody()
-      const made = await sdk.videos.create({ model, prompt: 'A calm lake', seconds: '8', size: '1280x720' })
-      assert.match(made.id, /^video_[A-Za-z0-9]{24}$/)
-      assert.equal(made.object, 'video')
-      assert.equal(made.status, 'queued')
-      assert.equal(made.progress, 0)
-      assert.equal(made.seconds, '8')
-      assert.equal(made.size, '1280x720')
-      assert.equal(made.completed_at, null)
-      const done = await relay.untilEnded(sdk, made.id)
+      const video = await sdk.videos.create({ model, prompt: 'A calm lake', seconds: '8', size: '1280x720' })
+      assert.match(video.id, /^video_[A-Za-z0-9]{24}$/)
+      assert.equal(video.object, 'video')
+      assert.equal(video.status, 'queued')
+      assert.equal(video.progress, 0)
+      assert.equal(video.seconds, '8')
+      assert.equal(video.size, '1280x720')
+      assert.equal(video.completed_at, null)
+      const done = await relay.untilEnded(sdk, video.id)
       assert.equal(done.status, 'completed')
       assert.equal(done.progress, 1)
       assert.ok(done.completed_at)
       const listed = await sdk.videos.list()
       assert.deepEqual(
         listed.data.map(({ id }) => id),
-        [made.id],
+        [video.id],
       )
-      const film = Buffer.from(await (await sdk.videos.downloadContent(made.id)).arrayBuffer())
+      const film = Buffer.from(await (await sdk.videos.downloadContent(video.id)).arrayBuffer())
       assert.equal(film.length, 4_096)
       assert.equal(film.readUInt32BE(4_092), 4_092)
       assert.equal((await relay.rowOf(tokenId)).cost, 8 * NANOS_PER_SECOND)
@@ -76,9 +76,9 @@ for (const engine of oneEngine('sqlite')) {
         [id, 'SUCCESS', '100%', 250_000, 'generate', '', 0],
       )
       assert.equal(own.properties.origin_model_name, model)
-      const [seen] = await list(`/api/task/?task_id=${id}&status=SUCCESS&platform=1&action=generate`)
-      assert.deepEqual([seen.task_id, seen.platform], [id, '1'])
-      assert.ok(seen.channel_id > 0)
+      const [adminTask] = await list(`/api/task/?task_id=${id}&status=SUCCESS&platform=1&action=generate`)
+      assert.deepEqual([adminTask.task_id, adminTask.platform], [id, '1'])
+      assert.ok(adminTask.channel_id > 0)
       for (const other of ['status=FAILURE', 'status=UNKNOWN', 'platform=suno', 'platform=2', 'action=MUSIC'])
         assert.deepEqual(await list(`/api/task/?task_id=${id}&${other}`), [], other)
       const refused = await relay.api('GET', '/api/task/', undefined, { token: accessToken })
@@ -119,8 +119,8 @@ for (const engine of oneEngine('sqlite')) {
       const used = await relay.usedBy(tokenId)
       assert.equal(used, 125_000)
       const needed = async (token?: string) => {
-        const asked = relay.gateway.api('GET', '/api/attention', undefined, token ? { token } : {})
-        const needs: { kind: string; name: string }[] = await relay.must(asked)
+        const pendingReply = relay.gateway.api('GET', '/api/attention', undefined, token ? { token } : {})
+        const needs: { kind: string; name: string }[] = await relay.must(pendingReply)
         return needs.find(({ kind }) => kind === 'video_unrefunded')?.name
       }
       assert.equal(await needed(), '1')
@@ -135,9 +135,9 @@ for (const engine of oneEngine('sqlite')) {
       assert.equal(refunds.filter(({ status }) => status === 409).length, 19)
       assert.equal(await relay.usedBy(tokenId), 0)
       assert.equal(await needed(), undefined)
-      const told = await relay.must(relay.gateway.api('GET', `/api/video/${id}`))
-      assert.equal(told.refund.reason, 'it failed')
-      assert.match(told.refund.by, /^user:\d+$/)
+      const video = await relay.must(relay.gateway.api('GET', `/api/video/${id}`))
+      assert.equal(video.refund.reason, 'it failed')
+      assert.match(video.refund.by, /^user:\d+$/)
       const { ok, lines } = await relay.gateway.operations.verify({})
       assert.ok(ok, lines.join('\n'))
     })
@@ -201,17 +201,17 @@ for (const engine of oneEngine('sqlite')) {
       const { model } = await relay.offer('sim-video-backwards-odd-lasts-4000', { per_call: 0.25 })
       const { key, sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
-      const seen: { status: string; progress: number }[] = []
+      const states: { status: string; progress: number }[] = []
       for (;;) {
         const { body } = await relay.api('GET', `/v1/videos/${id}`, undefined, { token: key })
-        seen.push(body)
+        states.push(body)
         if (body.status === 'completed') break
         await delay(150)
       }
       const order = ['queued', 'processing', 'completed']
-      const places = seen.map(({ status }) => order.indexOf(status))
+      const places = states.map(({ status }) => order.indexOf(status))
       assert.deepEqual(places, [...places].sort())
-      const progress = seen.map(each => each.progress)
+      const progress = states.map(each => each.progress)
       assert.deepEqual(
         progress,
         [...progress].sort((a, b) => a - b),
@@ -244,12 +244,12 @@ for (const engine of oneEngine('sqlite')) {
       const { id } = await sdk.videos.create({ model, prompt: 'looked at together' })
       // As if the last poll were long ago, so that each of the twenty requests would poll again.
       await relay.gateway.db.updateTable('videos').set({ polled_ms: 0 }).where('id', '=', id).execute()
-      const told = await Promise.all(
+      const replies = await Promise.all(
         Array.from({ length: 20 }, () => relay.api('GET', `/v1/videos/${id}`, undefined, { token: key })),
       )
-      assert.ok(told.every(reply => reply.status === 200))
+      assert.ok(replies.every(reply => reply.status === 200))
       assert.equal(counts.most, 1)
-      assert.ok(counts.polls > 0 && counts.polls < told.length, `${counts.polls} polls`)
+      assert.ok(counts.polls > 0 && counts.polls < replies.length, `${counts.polls} polls`)
       status = 'completed'
       await relay.untilEnded(sdk, id)
       assert.equal((await relay.rowsOf(tokenId)).length, 1)
@@ -258,16 +258,16 @@ for (const engine of oneEngine('sqlite')) {
     it('for several videos are one job, with a charge for each', async () => {
       const { model } = await relay.offer('sim-video', { per_second: 0.1 })
       const { id: tokenId, key, sdk } = await relay.open()
-      const made = await relay.api(
+      const reply = await relay.api(
         'POST',
         '/v1/videos',
         { model, prompt: 'three of them', n: 3, duration: 2 },
         { token: key },
       )
-      assert.equal(made.status, 200, made.text)
-      assert.equal(made.headers.get('x-sluice-cost'), '0.6')
-      await relay.untilEnded(sdk, made.body.id)
-      const { body } = await relay.api('GET', `/v1/videos/${made.body.id}`, undefined, { token: key })
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal(reply.headers.get('x-sluice-cost'), '0.6')
+      await relay.untilEnded(sdk, reply.body.id)
+      const { body } = await relay.api('GET', `/v1/videos/${reply.body.id}`, undefined, { token: key })
       assert.equal(body.metadata.urls.length, 3)
       const second = await fetch(body.metadata.urls[2], { headers: { authorization: `Bearer ${key}` } })
       assert.equal((await second.arrayBuffer()).byteLength, 4_096)
@@ -319,12 +319,12 @@ for (const engine of oneEngine('sqlite')) {
     it('whose client disconnected before a channel accepted them are not retried, and cost nothing', async () => {
       const { model } = await relay.serveVideos(['sim-latency-400-status-429', 'sim-video'])
       const { accessToken, sdk } = await relay.openAsSomebody()
-      const seen = await relay.seenInAll()
+      const requestsBefore = await relay.seenInAll()
       const leaving = new AbortController()
-      const asked = sdk.videos.create({ model, prompt: 'left alone' }, { signal: leaving.signal })
-      await relay.untilSeen(seen + 1)
+      const pendingVideo = sdk.videos.create({ model, prompt: 'left alone' }, { signal: leaving.signal })
+      await relay.untilSeen(requestsBefore + 1)
       leaving.abort()
-      await assert.rejects(asked)
+      await assert.rejects(pendingVideo)
       const self = () => relay.must(relay.api('GET', '/api/user/self', undefined, { token: accessToken }))
       await until('nothing to be held', async () => ((await self()).held_quota === 0 ? true : undefined))
       assert.deepEqual((await sdk.videos.list()).data, [])
@@ -339,8 +339,13 @@ for (const engine of oneEngine('sqlite')) {
       await relay.untilEnded(sdk, id)
       await sdk.videos.delete(id)
       const listed = async (token?: string) => {
-        const asked = relay.api('GET', '/api/video/?unrefunded=true', undefined, token ? { token } : {})
-        return (await relay.must(asked)).items.map((item: { id: string }) => item.id)
+        const pendingReply = relay.api(
+          'GET',
+          '/api/video/?unrefunded=true',
+          undefined,
+          token ? { token } : {},
+        )
+        return (await relay.must(pendingReply)).items.map((item: { id: string }) => item.id)
       }
       assert.ok((await listed()).includes(id))
       assert.deepEqual(await listed(accessToken), [])
@@ -378,8 +383,8 @@ for (const engine of oneEngine('sqlite')) {
       assert.equal(reply.body.error.code, 'upstream_timeout')
       assert.equal(reply.headers.get('x-should-retry'), 'false')
       const id = reply.headers.get('x-sluice-video-id') ?? ''
-      const held = await relay.must(relay.gateway.api('GET', `/api/token/${tokenId}`))
-      assert.ok(held.held_quota > 0 || held.used_quota > 0)
+      const token = await relay.must(relay.gateway.api('GET', `/api/token/${tokenId}`))
+      assert.ok(token.held_quota > 0 || token.used_quota > 0)
       assert.equal((await relay.untilEnded(sdk, id)).status, 'completed')
       assert.equal(await relay.usedBy(tokenId), 250_000)
       assert.deepEqual(await relay.suspenseOf(tokenId), [])
@@ -437,7 +442,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     describe('with an Idempotency-Key', () => {
-      const named = (name: string) => ({ headers: { 'idempotency-key': name } })
+      const withIdempotencyKey = (name: string) => ({ headers: { 'idempotency-key': name } })
 
       it('are created once by 50 concurrent requests, and the response is repeated afterwards', async () => {
         const { model } = await relay.offer('sim-video-slow-300', { per_call: 0.5 })
@@ -448,7 +453,7 @@ for (const engine of oneEngine('sqlite')) {
             'POST',
             '/v1/videos',
             { model, prompt },
-            { token: key, ...named('fifty') },
+            { token: key, ...withIdempotencyKey('fifty') },
           )
           return reply.status === 503 ? ask(prompt) : reply
         }
@@ -474,7 +479,7 @@ for (const engine of oneEngine('sqlite')) {
         const { model } = await relay.offer('sim-video', { per_call: 0.01 })
         const { key } = await relay.open()
         const ask = (path: string, body: object, token = key) =>
-          relay.api('POST', path, body, { token, ...named('mine') })
+          relay.api('POST', path, body, { token, ...withIdempotencyKey('mine') })
         assert.equal((await ask('/v1/videos', { model, prompt: 'x', n: 0 })).status, 400)
         const empty = { token: key, headers: { 'idempotency-key': '' } }
         assert.equal((await relay.api('POST', '/v1/videos', { model, prompt: 'x' }, empty)).status, 400)

@@ -26,13 +26,13 @@ describe('files in a document', () => {
         const bytes = Buffer.from(Array.from({ length: size }, (_each, at) => (at * 37) % 256))
         const file = fileOf(bytes, chunk)
         const document = { prompt: '"é"', image: { url: embed(file, 'data:x;base64,') }, list: [embed(file)] }
-        const made = encodeDocument(document)
-        assert.ok(!Buffer.isBuffer(made))
+        const encodedDocument = encodeDocument(document)
+        assert.ok(!Buffer.isBuffer(encodedDocument))
         for (const time of [1, 2]) {
-          const sent = await buffer(made.open())
-          assert.equal(sent.length, made.length, `${size} in ${chunk}, time ${time}`)
+          const encodedBytes = await buffer(encodedDocument.open())
+          assert.equal(encodedBytes.length, encodedDocument.length, `${size} in ${chunk}, time ${time}`)
           const base64 = bytes.toString('base64')
-          assert.deepEqual(JSON.parse(sent.toString('utf8')), {
+          assert.deepEqual(JSON.parse(encodedBytes.toString('utf8')), {
             prompt: '"é"',
             image: { url: `data:x;base64,${base64}` },
             list: [base64],

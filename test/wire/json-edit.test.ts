@@ -191,10 +191,10 @@ describe('the elements of a list', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), fc.constantFrom(undefined, 1, '\t'), (list, layout) => {
         const bytes = Buffer.from(JSON.stringify(list, null, layout))
-        const found = elements(bytes, 0).map(({ start, end }) =>
+        const parsedElements = elements(bytes, 0).map(({ start, end }) =>
           JSON.parse(bytes.toString('utf8', start, end)),
         )
-        assert.deepEqual(JSON.stringify(found), JSON.stringify(list))
+        assert.deepEqual(JSON.stringify(parsedElements), JSON.stringify(list))
       }),
     )
   })

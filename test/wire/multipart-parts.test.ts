@@ -51,7 +51,7 @@ function readInChunks(body: Buffer, size: number): readonly Read[] | undefined {
 /** The type of a file of which none is written. */
 const DEFAULT_TYPE = 'text/plain'
 
-function written({ name, file, content }: Read): string {
+function encodePart({ name, file, content }: Read): string {
   const type = !file || file.type === DEFAULT_TYPE ? '' : `\r\nContent-Type: ${file.type}`
   const fileName = file ? `; filename="${file.name}"` : ''
   return `Content-Disposition: form-data; name="${name}"${fileName}${type}\r\n\r\n${content}`
@@ -59,7 +59,7 @@ function written({ name, file, content }: Read): string {
 
 const bodyOf = (parts: readonly Read[], end = '--\r\n') =>
   Buffer.from(
-    `${parts.map(part => `--${BOUNDARY}\r\n${written(part)}\r\n`).join('')}--${BOUNDARY}${end}`,
+    `${parts.map(part => `--${BOUNDARY}\r\n${encodePart(part)}\r\n`).join('')}--${BOUNDARY}${end}`,
     'latin1',
   )
 

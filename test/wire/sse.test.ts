@@ -123,12 +123,12 @@ describe('a stream of events', () => {
 
 /** The standard's algorithm, on a complete text. */
 function reference(text: string) {
-  const found: { event: string; data: string }[] = []
+  const dispatchedEvents: { event: string; data: string }[] = []
   let event = ''
   let data: string[] = []
   for (const line of text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)) {
     if (line === '') {
-      if (data.length > 0) found.push({ event, data: data.join('\n') })
+      if (data.length > 0) dispatchedEvents.push({ event, data: data.join('\n') })
       event = ''
       data = []
       continue
@@ -137,7 +137,7 @@ function reference(text: string) {
     if (name === 'data') data.push(value)
     if (name === 'event') event = value
   }
-  return found
+  return dispatchedEvents
 }
 
 const line = fc.oneof(

@@ -101,9 +101,9 @@ for (const engine of oneEngine('postgres'))
 
     async function stored(fields: Fields = {}, mode = 'single') {
       const channel = { name: 'c', type: 1, key: KEY, models: 'm', base_url: home.url, ...fields }
-      const made = await gateway.api('POST', '/api/channel/', { mode, channel })
-      assert.equal(made.status, 200, made.text)
-      const { id } = made.body.data
+      const reply = await gateway.api('POST', '/api/channel/', { mode, channel })
+      assert.equal(reply.status, 200, reply.text)
+      const { id } = reply.body.data
       await gateway.api('PUT', '/api/channel/', { id, tag: `tag-${id}` })
       return id as number
     }
@@ -137,11 +137,11 @@ for (const engine of oneEngine('postgres'))
 
     for (const [route, bodyFor] of Object.entries(WRITES)) {
       const { method, path, body: schema }: Route = channelContract[route as 'updateChannel']
-      const taken = new Set(membersOf(schema))
+      const acceptedFields = new Set(membersOf(schema))
 
       it(`are not sent elsewhere by ${method} ${path}`, async () => {
         for (const [how, fields] of Object.entries(movesTo(foreign.url))) {
-          if (!Object.keys(fields).every(name => taken.has(name))) continue
+          if (!Object.keys(fields).every(name => acceptedFields.has(name))) continue
           const id = await stored()
           const before = await read(id)
           assertNeedsKey(await ask(method, path, bodyFor(id, fields)))
@@ -152,7 +152,7 @@ for (const engine of oneEngine('postgres'))
 
       it(`may be sent elsewhere by Root with ${method} ${path}`, async () => {
         const id = await stored()
-        const fields = taken.has('base_url')
+        const fields = acceptedFields.has('base_url')
           ? { base_url: 'http://127.0.0.1:9/v1' }
           : { header_override: { 'x-copy': '{api_key}' } }
         const reply = await gateway.api(method, path, bodyFor(id, fields))
@@ -192,8 +192,8 @@ for (const engine of oneEngine('postgres'))
     it('get no other destination with a masked or empty key, nor with an appended one', async () => {
       const id = await stored({ key: `${KEY}\n${SECOND_KEY}` }, 'multi_to_single')
       const { key } = await read(id)
-      for (const given of [{ key }, { key: '' }, { key: 'another-key-5555', key_mode: 'append' }])
-        assertNeedsKey(await update({ id, base_url: foreign.url, ...given }))
+      for (const keyFields of [{ key }, { key: '' }, { key: 'another-key-5555', key_mode: 'append' }])
+        assertNeedsKey(await update({ id, base_url: foreign.url, ...keyFields }))
       assert.equal((await read(id)).base_url, home.url)
       await assertNothingArrived(id)
     })
@@ -240,13 +240,13 @@ for (const engine of oneEngine('postgres'))
         .select('setting')
         .where('id', '=', id)
         .executeTakeFirstOrThrow()
-      const shown = [
+      const responseTexts = [
         await ask('GET', `/api/channel/${id}`),
         await ask('GET', '/api/config/revision/?page_size=1'),
         await ask('GET', '/api/config/revision/1'),
         await gateway.api('GET', '/api/audit/?page_size=5'),
       ].map(({ text }) => text)
-      for (const text of [setting, ...shown]) assert.ok(!text.includes(PROXY_PASSWORD), text)
+      for (const text of [setting, ...responseTexts]) assert.ok(!text.includes(PROXY_PASSWORD), text)
       assert.equal((await read(id)).setting.proxy, 'http://…@127.0.0.1:9')
     })
 
@@ -315,8 +315,8 @@ for (const engine of oneEngine('postgres'))
       await ask('GET', `/api/channel/fetch_models/${id}?${elsewhere}`)
       await ask('GET', `/api/channel/fetch_models?id=${id}&${elsewhere}`)
       await ask('GET', `/api/channel/test/${id}?${elsewhere}`)
-      for (const given of [{}, { key: '' }, { key }])
-        await ask('POST', '/api/channel/fetch_models', { id, type: 1, base_url: foreign.url, ...given })
+      for (const keyFields of [{}, { key: '' }, { key }])
+        await ask('POST', '/api/channel/fetch_models', { id, type: 1, base_url: foreign.url, ...keyFields })
       await assertNothingArrived(id)
     })
 

@@ -41,7 +41,7 @@ async function openSocket(url: string) {
 /** Writes as fast as the gateway reads, until all is written or the connection is closed. */
 async function writeAll(socket: Socket, bytes: number): Promise<void> {
   const piece = Buffer.alloc(65_536, 0x20)
-  for (let written = 0; written < bytes && !socket.destroyed; written += piece.length)
+  for (let writtenBytes = 0; writtenBytes < bytes && !socket.destroyed; writtenBytes += piece.length)
     if (!socket.write(piece))
       await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => {})
 }
@@ -75,8 +75,8 @@ describeOverServers('a body that is refused before it is read', http => {
       await Promise.all([writeAll(socket, 60 * MB), closed()])
       assert.match(await answer(), /^HTTP\/1\.1 40[14] /)
       assert.match(await answer(), /\r\nconnection: close\r\n/i)
-      const taken = socket.bytesWritten - socket.writableLength
-      assert.ok(taken < 40 * MB, `${taken} bytes were taken`)
+      const sentBytes = socket.bytesWritten - socket.writableLength
+      assert.ok(sentBytes < 40 * MB, `${sentBytes} bytes were taken`)
     })
 
   it('keeps the connection where the body is small', async () => {

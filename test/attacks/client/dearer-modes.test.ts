@@ -25,7 +25,7 @@ for (const engine of oneEngine('sqlite')) {
   describe(`a client that requests a more expensive video mode, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor
-    let made = 0
+    let modelCount = 0
     before(async () => {
       vendor = await startVendor(() =>
         jsonAnswer({ code: 0, id: 'v', data: { task_id: 'v', task_status: 'submitted' }, status: 'queued' }),
@@ -37,7 +37,7 @@ for (const engine of oneEngine('sqlite')) {
 
     /** The request to the vendor, the warning to the client, and the charge. */
     async function submit(ask: Fields, { type = KLING, price = PRICE as Fields, headers = {} } = {}) {
-      const model = `kling-v1-${++made}`
+      const model = `kling-v1-${++modelCount}`
       await relay.addChannel({
         name: model,
         type,
@@ -48,12 +48,12 @@ for (const engine of oneEngine('sqlite')) {
       await relay.must(relay.api('POST', '/api/price/', { model, ...price }))
       const { id, key } = await relay.newToken({ unlimited_quota: true })
       const before = vendor.seen.length
-      const asked = { model, prompt: 'p', duration: 5, ...ask }
-      const reply = await relay.api('POST', '/v1/videos', asked, { token: key, headers })
-      const sent = vendor.seen.slice(before).find(({ body }) => body !== '')?.body ?? ''
+      const requestBody = { model, prompt: 'p', duration: 5, ...ask }
+      const reply = await relay.api('POST', '/v1/videos', requestBody, { token: key, headers })
+      const sentBody = vendor.seen.slice(before).find(({ body }) => body !== '')?.body ?? ''
       const warnings = reply.headers.get('x-sluice-warnings') ?? ''
       const cost = reply.status === 200 ? (await relay.rowOf(id)).cost : 0
-      return { reply, sent, warnings, cost }
+      return { reply, sent: sentBody, warnings, cost }
     }
 
     it('gets it only if it has a price: otherwise it is removed with a warning', async () => {
@@ -68,10 +68,15 @@ for (const engine of oneEngine('sqlite')) {
         { voice_list: [{ voice_id: 'v' }] },
       ]) {
         const [name = ''] = Object.keys(metadata)
-        const { reply, sent, warnings, cost } = await submit({ metadata: { ...metadata, cfg_scale: 0.5 } })
+        const {
+          reply,
+          sent: sentBody,
+          warnings,
+          cost,
+        } = await submit({ metadata: { ...metadata, cfg_scale: 0.5 } })
         assert.equal(reply.status, 200, reply.text)
-        const { settings, ...body } = JSON.parse(sent)
-        assert.ok(!(name in body) && settings?.mode === undefined, `${name}: ${sent}`)
+        const { settings, ...body } = JSON.parse(sentBody)
+        assert.ok(!(name in body) && settings?.mode === undefined, `${name}: ${sentBody}`)
         assert.equal(body.cfg_scale, 0.5)
         assert.match(warnings, new RegExp(`${name}\\S* has no price and was left out`))
         assert.equal(cost, 5 * SECOND_NANOS)
@@ -79,17 +84,17 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('may request it outside of the metadata, with the same result', async () => {
-      const { sent, warnings } = await submit({ mode: 'pro' })
-      assert.equal(JSON.parse(sent).mode, undefined)
+      const { sent: sentBody, warnings } = await submit({ mode: 'pro' })
+      assert.equal(JSON.parse(sentBody).mode, undefined)
       assert.match(warnings, /mode has no price/)
     })
 
     it('is refused if it is strict', async () => {
       const strict = { headers: { 'x-sluice-strict': 'true' } }
-      const { reply, sent } = await submit({ metadata: { mode: 'pro' } }, strict)
+      const { reply, sent: sentBody } = await submit({ metadata: { mode: 'pro' } }, strict)
       assert.equal(reply.status, 400, reply.text)
       assert.equal(reply.body.error.code, 'invalid_parameter')
-      assert.equal(sent, '')
+      assert.equal(sentBody, '')
     })
 
     it('pays its price if there is one, alone and combined', async () => {
@@ -112,10 +117,10 @@ for (const engine of oneEngine('sqlite')) {
 
     it('does not get it behind another gateway either, which is sent fields that this gateway does not know', async () => {
       const metadata = { mode: 'pro', style: 'noir', own_field: 'kept' }
-      const { reply, sent, warnings } = await submit({ metadata }, { type: NEW_API })
+      const { reply, sent: sentBody, warnings } = await submit({ metadata }, { type: NEW_API })
       assert.equal(reply.status, 200, reply.text)
-      assert.match(sent, /name="own_field"\r\n\r\nkept/)
-      assert.doesNotMatch(sent, /name="mode"/)
+      assert.match(sentBody, /name="own_field"\r\n\r\nkept/)
+      assert.doesNotMatch(sentBody, /name="mode"/)
       assert.match(warnings, /mode has no price/)
     })
   })
@@ -135,11 +140,11 @@ for (const engine of oneEngine('postgres')) {
     it('is served without it, with a warning', async () => {
       const { model } = await relay.serve('tts', { base_url: vendor.url }, { per_call: 0.001 })
       const { key } = await relay.newToken()
-      const asked = { model, input: 'Hi', voice: 'alloy', speed: 1.5, gain: 2 }
+      const requestBody = { model, input: 'Hi', voice: 'alloy', speed: 1.5, gain: 2 }
       const dearer = { mode: 'hd', service_tier: 'priority', turbo: true }
-      const reply = await relay.api('POST', '/v1/audio/speech', { ...asked, ...dearer }, { token: key })
+      const reply = await relay.api('POST', '/v1/audio/speech', { ...requestBody, ...dearer }, { token: key })
       assert.equal(reply.status, 200, reply.text)
-      assert.deepEqual(JSON.parse(vendor.seen.at(-1)?.body ?? ''), { ...asked, model: 'tts' })
+      assert.deepEqual(JSON.parse(vendor.seen.at(-1)?.body ?? ''), { ...requestBody, model: 'tts' })
       for (const name of Object.keys(dearer))
         assert.match(reply.headers.get('x-sluice-warnings') ?? '', new RegExp(`${name} has no price`))
     })

@@ -107,8 +107,8 @@ for (const engine of oneEngine('postgres')) {
       const own = 412 * INPUT_NANOS + 89 * OUTPUT_NANOS
       assert.equal(row.cost, own + 923 * ADVISOR_INPUT_NANOS + 612 * ADVISOR_OUTPUT_NANOS)
       assert.deepEqual([row.prompt_tokens, row.completion_tokens], [412 + 923, 89 + 612])
-      const told = await relay.must(relay.api('GET', `/api/log/request/${row.request_id}`))
-      const lines = told.costs[0]?.lines as { kind: string; quantity: number }[] | undefined
+      const requestDetails = await relay.must(relay.api('GET', `/api/log/request/${row.request_id}`))
+      const lines = requestDetails.costs[0]?.lines as { kind: string; quantity: number }[] | undefined
       assert.deepEqual(
         lines?.map(({ kind, quantity }) => [kind, quantity]),
         [

@@ -116,8 +116,8 @@ describe('tools that the provider runs', () => {
   type Fields = Readonly<Record<string, unknown>>
   const AT = { responses: '/v1/responses', chat: '/v1/chat/completions', messages: '/v1/messages' } as const
 
-  async function open(channel: Fields, price: Fields, { sent = 'm', quota = 50_000_000 } = {}) {
-    const { model } = await relay.serve(sent, { ...channel, base_url: vendor.url }, price)
+  async function open(channel: Fields, price: Fields, { sent: sentModel = 'm', quota = 50_000_000 } = {}) {
+    const { model } = await relay.serve(sentModel, { ...channel, base_url: vendor.url }, price)
     const { id, key } = await relay.newToken({ remain_quota: quota })
     const ask = (path: string, body: Fields, headers: Readonly<Record<string, string>> = {}) =>
       relay.api('POST', path, { model, ...body }, { token: key, headers })
@@ -298,7 +298,7 @@ describe('tools that the provider runs', () => {
   describe('in chat completions', () => {
     const messages = [{ role: 'user', content: 'hi' }]
 
-    for (const [name, asked] of Object.entries({
+    for (const [name, searchFields] of Object.entries({
       web_search_options: { web_search_options: { search_context_size: 'high' } },
       enable_search: { enable_search: true },
       plugins: { plugins: [{ id: 'web' }] },
@@ -307,7 +307,7 @@ describe('tools that the provider runs', () => {
       it(`are removed if ${name} requests a search without a price`, async () => {
         const { ask } = await open(OPENAI, {})
         vendor.answers(() => json(chatAnswer()))
-        const reply = await ask(AT.chat, { messages, ...asked })
+        const reply = await ask(AT.chat, { messages, ...searchFields })
         assert.equal(reply.status, 200, reply.text)
         assert.equal(name in vendor.bodies[0], false)
         assert.ok(warningsOf(reply).includes(name), warningsOf(reply))
@@ -316,9 +316,9 @@ describe('tools that the provider runs', () => {
       it(`are charged once per request if ${name} requests a search, which no response reports`, async () => {
         const { id, ask } = await open(OPENAI, { tools: TOOL_PRICES })
         vendor.answers(() => json(chatAnswer()))
-        const reply = await ask(AT.chat, { messages, ...asked })
+        const reply = await ask(AT.chat, { messages, ...searchFields })
         assert.equal(reply.status, 200, reply.text)
-        assert.deepEqual(vendor.bodies[0][name], (asked as Fields)[name])
+        assert.deepEqual(vendor.bodies[0][name], (searchFields as Fields)[name])
         assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + 10_000_000)
       })
     }
@@ -351,17 +351,17 @@ describe('tools that the provider runs', () => {
       ['streamed', chatStream],
     ] as const)
       it(`cost the fee of a model that searches with every request, in a ${way} response`, async () => {
-        for (const [channel, sent] of [
+        for (const [channel, sentModel] of [
           [PERPLEXITY, 'sonar'],
           [PERPLEXITY, 'a-name-of-its-own'],
           [OPENAI, 'gpt-4o-search-preview'],
         ] as const) {
-          const { id, ask } = await open(channel, { per_search: 0.005 }, { sent })
+          const { id, ask } = await open(channel, { per_search: 0.005 }, { sent: sentModel })
           vendor.answers(answer)
           const reply = await ask(AT.chat, { messages, stream: way === 'streamed' })
           assert.equal(reply.status, 200, reply.text)
           const row = await relay.rowOf(id)
-          assert.deepEqual([sent, row.cost, row.other.searches], [sent, TOKEN_NANOS + 5_000_000, 1])
+          assert.deepEqual([sentModel, row.cost, row.other.searches], [sentModel, TOKEN_NANOS + 5_000_000, 1])
         }
       })
 
@@ -392,8 +392,8 @@ describe('tools that the provider runs', () => {
     it('cannot be used by concurrent requests beyond what the balance covers', async () => {
       const { id, ask } = await open(ANTHROPIC, { tools: TOOL_PRICES }, { quota: 5_000 })
       vendor.answers(() => json(message(MUCH)))
-      const asked = request([{ ...SEARCH, max_uses: 50 }])
-      const replies = await Promise.all(Array.from({ length: 5 }, () => ask(AT.messages, asked)))
+      const body = request([{ ...SEARCH, max_uses: 50 }])
+      const replies = await Promise.all(Array.from({ length: 5 }, () => ask(AT.messages, body)))
       assert.deepEqual(
         replies.map(({ status }) => status),
         [429, 429, 429, 429, 429],
@@ -404,16 +404,16 @@ describe('tools that the provider runs', () => {
 
     it('are covered by the hold before they run, with the input that their results add', async () => {
       const { id, ask } = await open(ANTHROPIC, { tools: TOOL_PRICES })
-      let held = 0
+      let heldQuota = 0
       vendor.answers(async () => {
-        held = (await relay.must(relay.gateway.api('GET', `/api/token/${id}`))).held_quota
+        heldQuota = (await relay.must(relay.gateway.api('GET', `/api/token/${id}`))).held_quota
         return json(message(MUCH))
       })
       const reply = await ask(AT.messages, request([{ ...SEARCH, max_uses: 50 }]))
       assert.equal(reply.status, 200, reply.text)
       const { cost, other } = await relay.rowOf(id)
       assert.deepEqual([cost, other.searches], [50 * 10_000_000 + 400_000_000 + 20_000, 50])
-      assert.ok(held >= relay.units(cost), `${held} units were held for ${relay.units(cost)}`)
+      assert.ok(heldQuota >= relay.units(cost), `${heldQuota} units were held for ${relay.units(cost)}`)
     })
 
     it('are limited to what the hold covers if the request sets no limit', async () => {
@@ -463,16 +463,16 @@ describe('tools that the provider runs', () => {
     it('cost what their results show if a stream breaks off before its last usage', async () => {
       const { id, ask } = await open(ANTHROPIC, { tools: TOOL_PRICES })
       const start = message({ input_tokens: 100, output_tokens: 1 }, [])
-      const found = { type: 'web_search_tool_result', tool_use_id: 's', content: [] }
+      const searchResult = { type: 'web_search_tool_result', tool_use_id: 's', content: [] }
       const failed = {
-        ...found,
+        ...searchResult,
         content: { type: 'web_search_tool_result_error', error_code: 'unavailable' },
       }
       vendor.answers(() =>
         events(
           [
             { type: 'message_start', message: { ...start, stop_reason: null } },
-            { type: 'content_block_start', index: 0, content_block: found },
+            { type: 'content_block_start', index: 0, content_block: searchResult },
             { type: 'content_block_stop', index: 0 },
             { type: 'content_block_start', index: 1, content_block: failed },
             { type: 'content_block_stop', index: 1 },

@@ -19,7 +19,7 @@ describe('fields that make a provider choose another model', () => {
   })
   after(() => client.close())
 
-  const sent = () => client.posted().at(-1)?.body
+  const readSentBody = () => client.posted().at(-1)?.body
   const ALLOWED = { setting: { allow_routing_fields: true } }
 
   const post = (path: string, key: string, body: object, headers = {}) =>
@@ -48,20 +48,20 @@ describe('fields that make a provider choose another model', () => {
       const reply = await post(path, key, { ...body, ...routing })
       assert.equal(reply.status, 200, `${path}: ${reply.text}`)
       for (const name of Object.keys(routing)) {
-        assert.ok(!(name in sent()), `${path} sends ${name}`)
+        assert.ok(!(name in readSentBody()), `${path} sends ${name}`)
         assert.match(reply.headers.get('x-sluice-warnings') ?? '', new RegExp(`${name}: `), path)
       }
-      assert.ok(!JSON.stringify(sent()).includes('dear'))
+      assert.ok(!JSON.stringify(readSentBody()).includes('dear'))
     }
   })
 
   it('are removed from a form and from the fields of a video, at any depth', async () => {
     const { model, key } = await client.offerTo({}, { per_minute: 0.06 })
     const form = soundForm({ model, models: 'dear', 'fallbacks[]': 'dear' }, wavOf(1))
-    const heard = await client.post('/v1/audio/transcriptions', key, form)
-    assert.equal(heard.status, 200, heard.text)
-    assert.match(heard.headers.get('x-sluice-warnings') ?? '', /models: .*; fallbacks\[\]: /)
-    assert.ok(!String(sent()).includes('dear'))
+    const transcriptionReply = await client.post('/v1/audio/transcriptions', key, form)
+    assert.equal(transcriptionReply.status, 200, transcriptionReply.text)
+    assert.match(transcriptionReply.headers.get('x-sluice-warnings') ?? '', /models: .*; fallbacks\[\]: /)
+    assert.ok(!String(readSentBody()).includes('dear'))
     const video = await client.offerTo({}, { per_second: 0.01 })
     const body = {
       model: video.model,
@@ -70,10 +70,10 @@ describe('fields that make a provider choose another model', () => {
       models: ['dear'],
       metadata: { provider: 'dear' },
     }
-    const made = await post('/v1/videos', video.key, body)
-    assert.equal(made.status, 200, made.text)
-    assert.match(made.headers.get('x-sluice-warnings') ?? '', /models: .*metadata\.provider: /)
-    assert.ok(!String(sent()).includes('dear'))
+    const videoReply = await post('/v1/videos', video.key, body)
+    assert.equal(videoReply.status, 200, videoReply.text)
+    assert.match(videoReply.headers.get('x-sluice-warnings') ?? '', /models: .*metadata\.provider: /)
+    assert.ok(!String(readSentBody()).includes('dear'))
     const strict = await post('/v1/videos', video.key, body, { 'x-sluice-strict': 'true' })
     assert.equal(strict.status, 400, strict.text)
     assert.equal(strict.body.error.param, 'models')
@@ -96,7 +96,7 @@ describe('fields that make a provider choose another model', () => {
     const reply = await post('/v1/chat/completions', key, { model, messages: MESSAGES, models: null })
     assert.equal(reply.status, 200, reply.text)
     assert.equal(reply.headers.get('x-sluice-warnings'), null)
-    assert.ok(!('models' in sent()))
+    assert.ok(!('models' in readSentBody()))
   })
 
   it('are removed from a request that is translated for its channel', async () => {
@@ -104,7 +104,7 @@ describe('fields that make a provider choose another model', () => {
     const reply = await post('/v1/chat/completions', key, { model, messages: MESSAGES, models: ['dear'] })
     assert.equal(reply.status, 200, reply.text)
     assert.match(reply.headers.get('x-sluice-warnings') ?? '', /models: /)
-    assert.ok(!JSON.stringify(sent()).includes('dear'))
+    assert.ok(!JSON.stringify(readSentBody()).includes('dear'))
   })
 
   it('are still set by an administrator’s override', async () => {
@@ -113,7 +113,7 @@ describe('fields that make a provider choose another model', () => {
     const body = { model, messages: MESSAGES, provider: { order: ['theirs'] } }
     const reply = await post('/v1/chat/completions', key, body)
     assert.equal(reply.status, 200, reply.text)
-    assert.deepEqual(sent().provider, provider)
+    assert.deepEqual(readSentBody().provider, provider)
   })
 
   describe('on a channel that allows them', () => {
@@ -133,8 +133,8 @@ describe('fields that make a provider choose another model', () => {
         ...routing,
       })
       assert.equal(reply.status, 200, reply.text)
-      assert.deepEqual(sent().models, ['dear'])
-      assert.deepEqual(sent().provider, routing.provider)
+      assert.deepEqual(readSentBody().models, ['dear'])
+      assert.deepEqual(readSentBody().provider, routing.provider)
       assert.equal(reply.headers.get('x-sluice-warnings'), null)
       const row = await client.rowOf(id)
       assert.equal(row.cost, DEAR_COST)
@@ -180,7 +180,7 @@ describe('fields that make a provider choose another model', () => {
       const unpriced = await post('/v1/chat/completions', key, { model, messages: MESSAGES, ...routing })
       assert.equal(unpriced.status, 200, unpriced.text)
       assert.match(unpriced.headers.get('x-sluice-warnings') ?? '', /models: /)
-      assert.ok(!('models' in sent()))
+      assert.ok(!('models' in readSentBody()))
       const preset = await post('/v1/chat/completions', key, {
         model,
         messages: MESSAGES,
@@ -188,8 +188,8 @@ describe('fields that make a provider choose another model', () => {
         route: 'x',
       })
       assert.match(preset.headers.get('x-sluice-warnings') ?? '', /^preset: /)
-      assert.equal(sent().route, 'x')
-      assert.ok(!('preset' in sent()))
+      assert.equal(readSentBody().route, 'x')
+      assert.ok(!('preset' in readSentBody()))
     })
 
     it('are allowed only by a boolean setting', async () => {

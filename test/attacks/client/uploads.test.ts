@@ -45,19 +45,19 @@ describe('uploads that use up the disk budget', () => {
     const status = new Promise<number | undefined>(resolve =>
       sending.once('response', response => resolve(response.statusCode)),
     )
-    const taken = new Promise<void>(resolve => {
+    const drain = new Promise<void>(resolve => {
       sending.once('drain', resolve)
       // A gateway that refuses the upload closes the connection before it has read all of it.
       sending.once('close', resolve)
     })
-    if (!sending.write(body.subarray(0, -100))) await taken
+    if (!sending.write(body.subarray(0, -100))) await drain
     return { status, end: () => sending.destroy() }
   }
 
   it('get one of them a 503 overloaded, and release their space when their clients disconnect', async () => {
-    const begun = await Promise.all([7 * MB, 7 * MB, 7 * MB].map(begin))
-    assert.equal(await Promise.any(begun.map(({ status }) => status)), 503)
-    for (const { end } of begun) end()
+    const uploads = await Promise.all([7 * MB, 7 * MB, 7 * MB].map(begin))
+    assert.equal(await Promise.any(uploads.map(({ status }) => status)), 503)
+    for (const { end } of uploads) end()
     // The bytes are not audio, which the gateway detects once it has all of them.
     await until('room', async () => ((await upload(7 * MB)).status === 503 ? undefined : true))
   })

@@ -29,12 +29,12 @@ for (const engine of ENGINES)
       const { ok, lines } = await verifyUpgraded()
       assert.ok(ok, lines.join('\n'))
       for (const chain of ['audit', 'store', 'node:\\S+']) {
-        const said = new RegExp(
+        const pattern = new RegExp(
           `^${chain}: (\\d+) records, unbroken; the first (\\d+) are from before the upgrade and were checked without a key$`,
         )
-        const found = lines.map(line => said.exec(line)).find(match => match !== null)
-        assert.ok(found, `${chain}\n${lines.join('\n')}`)
-        assert.ok(Number(found[1]) > Number(found[2]))
+        const chainMatch = lines.map(line => pattern.exec(line)).find(match => match !== null)
+        assert.ok(chainMatch, `${chain}\n${lines.join('\n')}`)
+        assert.ok(Number(chainMatch[1]) > Number(chainMatch[2]))
       }
     })
 

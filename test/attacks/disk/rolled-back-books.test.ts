@@ -41,14 +41,17 @@ for (const engine of ENGINES)
     })
 
     it('is behind a copy of the anchors that was kept elsewhere, if all else was removed', async () => {
-      const kept = join(books.spare, 'kept.log')
-      await books.verifyAfter(async ({ dataDir }) => copyFileSync(anchorsOf(dataDir), kept))
+      const anchorCopy = join(books.spare, 'kept.log')
+      await books.verifyAfter(async ({ dataDir }) => copyFileSync(anchorsOf(dataDir), anchorCopy))
       const removeEvidence: Tampering = async ({ dataDir }) => {
         rmSync(anchorsOf(dataDir))
         rmSync(join(dataDir, 'nodes'), { recursive: true })
       }
       const blind = await books.verifyAfter(removeEvidence, { from: 'middle' })
-      const seeing = await books.verifyAfter(removeEvidence, { from: 'middle', verify: { anchorFile: kept } })
+      const seeing = await books.verifyAfter(removeEvidence, {
+        from: 'middle',
+        verify: { anchorFile: anchorCopy },
+      })
       assert.equal(blind.ok, true, blind.lines.join('\n'))
       assert.equal(seeing.ok, false)
       assert.match(missing(seeing.lines, 'store') ?? '', /kept\.log/)

@@ -92,8 +92,10 @@ for (const workers of ['1', '2'])
         Array.from({ length: 24 }, () => server.api('GET', '/api/user/self', undefined, { headers })),
       )
       await until('every worker to know', async () => {
-        const told = await Promise.all(Array.from({ length: 6 }, () => exposureIn(server.api)))
-        return told.every(needs => needs.some(({ kind }) => kind === 'untrusted_proxy')) ? true : undefined
+        const exposures = await Promise.all(Array.from({ length: 6 }, () => exposureIn(server.api)))
+        return exposures.every(needs => needs.some(({ kind }) => kind === 'untrusted_proxy'))
+          ? true
+          : undefined
       })
       const lines = warnings('Ignoring forwarding headers')
       assert.deepEqual(

@@ -101,11 +101,11 @@ describe('responses of the relay, opened by a browser', () => {
     assert.equal(transcript.status, 200, transcript.text)
     assert.match(transcript.headers.get('content-type') ?? '', /^text\/plain\b/)
     assert.equal(transcript.headers.get('content-security-policy'), POLICY)
-    const spoken = await send('POST', at('/v1/audio/speech'), {
+    const speech = await send('POST', at('/v1/audio/speech'), {
       headers: { 'content-type': 'application/json', ...bearer() },
       body: JSON.stringify({ model: models.speak, input: 'a', voice: 'alloy' }),
     })
-    assert.doesNotMatch(spoken.headers['content-type'] ?? '', /svg|html|xml/)
+    assert.doesNotMatch(speech.headers['content-type'] ?? '', /svg|html|xml/)
   })
 
   it('are never documents of this origin: each has the headers for that, success or error', async () => {

@@ -62,8 +62,8 @@ describe('a provider with hostile responses', () => {
       type,
     })
     if (hasOther) {
-      const sent = provider.answering(GOOD)
-      const mapping = { models: [model], model_mapping: { [model]: sent } }
+      const sentModel = provider.answering(GOOD)
+      const mapping = { models: [model], model_mapping: { [model]: sentModel } }
       await relay.addChannel({ name: `${model} other`, base_url: provider.url, priority: 1, ...mapping })
     }
     const { id, key } = await relay.newToken()
@@ -123,20 +123,20 @@ describe('a provider with hostile responses', () => {
   })
 
   it('may send a large response in another format, which is translated completely', async () => {
-    const said = '"quoted" \\ é 😀 '.repeat(100_000)
+    const longText = '"quoted" \\ é 😀 '.repeat(100_000)
     const body = {
       id: 'x',
       type: 'message',
       role: 'assistant',
       model: 'm',
-      content: [{ type: 'text', text: said }],
+      content: [{ type: 'text', text: longText }],
       stop_reason: 'end_turn',
       usage: { input_tokens: 3, output_tokens: 5 },
     }
     const { ask } = await serve(whole(JSON.stringify(body)), { type: 14 })
     const reply = await ask()
     assert.equal(reply.status, 200, reply.text.slice(0, 300))
-    assert.equal(reply.body.choices[0].message.content, said)
+    assert.equal(reply.body.choices[0].message.content, longText)
   })
 
   it('has the text of a large response without usage counted', async () => {

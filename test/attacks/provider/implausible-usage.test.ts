@@ -418,8 +418,8 @@ for (const engine of oneEngine('postgres')) {
         data: [{ object: 'embedding', index: 0, embedding: [0.1] }],
         usage: absurd,
       })
-      const asked = { model: embedder.model, input: 'Hi' }
-      const reply = await relay.api('POST', '/v1/embeddings', asked, { token: embedder.key })
+      const body = { model: embedder.model, input: 'Hi' }
+      const reply = await relay.api('POST', '/v1/embeddings', body, { token: embedder.key })
       assert.equal(reply.status, 200, reply.text)
       assert.equal((await relay.rowOf(embedder.id)).completion_tokens, plausible(0))
     })

@@ -84,9 +84,9 @@ function idsAndClock(): IdsAndClock {
 
 function pass(name: FormatName, text: string) {
   const meter = createPassingMeter(FORMATS[name].createStreamDecoder({ idsAndClock: idsAndClock() }))
-  const sent = [...meter.push(Buffer.from(text)), ...meter.end()]
-  const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
-  return { passed, ending: meter.ending(), reading: meter.reading }
+  const sentChunks = [...meter.push(Buffer.from(text)), ...meter.end()]
+  const output = Buffer.concat([...sentChunks, ...meter.closing()]).toString()
+  return { passed: output, ending: meter.ending(), reading: meter.reading }
 }
 
 /** The stream with something before each of its events. */
@@ -98,8 +98,8 @@ describe('a malformed event in a stream of the client’s own format', () => {
     it(`is forwarded unchanged in ${name}, and the usage is still read`, () => {
       for (const malformed of MALFORMED) {
         const text = spoiled(name, () => malformed)
-        const { passed, ending, reading } = pass(name, text)
-        assert.equal(passed, text)
+        const { passed: output, ending, reading } = pass(name, text)
+        assert.equal(output, text)
         assert.equal(ending, 'complete', malformed)
         assert.equal(reading.usage?.input, INPUT, malformed)
         assert.equal(reading.usage?.output, OUTPUT, malformed)
@@ -136,8 +136,8 @@ describe('a malformed event in a stream of the client’s own format', () => {
       fc.assert(
         fc.property(fc.jsonValue().filter(isHarmless), value => {
           const text = spoiled(name, () => frame(JSON.stringify(value)))
-          const { passed, ending } = pass(name, text)
-          assert.equal(passed, text)
+          const { passed: output, ending } = pass(name, text)
+          assert.equal(output, text)
           assert.equal(ending, 'complete')
         }),
         { numRuns: 200 },
@@ -182,8 +182,8 @@ describe('a provider that sends malformed events', () => {
       const stream = spoiled(name, at => MALFORMED.filter((_, index) => index % 3 === at % 3).join(''))
       provider.answers({ stream })
       const { id, key } = await relay.newToken()
-      const sent = { ...body, ...PROMPTS[name], ...(name !== 'gemini' && { model, stream: true }) }
-      const reply = await relay.api('POST', path(model), sent, { token: key })
+      const requestBody = { ...body, ...PROMPTS[name], ...(name !== 'gemini' && { model, stream: true }) }
+      const reply = await relay.api('POST', path(model), requestBody, { token: key })
       assert.equal(reply.status, 200, reply.text)
       assert.equal(reply.text, stream)
       const row = await relay.rowOf(id)

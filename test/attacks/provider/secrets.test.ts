@@ -208,9 +208,9 @@ describe('values that are treated as a secret', () => {
     const scrub = createScrub(
       [file, 'AKIDEXAMPLE01|wJalrXUtnFEMI/K7MDENG|eu-central-1'].flatMap(secretsOfKey),
     )
-    const said =
+    const message =
       'key wJalrXUtnFEMI/K7MDENG of AKIDEXAMPLE01 in eu-central-1, MIIEvQIBADANBgkqhkiG9w0B abcdef0123456789'
-    assert.equal(scrub(said), 'key [redacted] of [redacted] in eu-central-1, [redacted] [redacted]')
+    assert.equal(scrub(message), 'key [redacted] of [redacted] in eu-central-1, [redacted] [redacted]')
   })
 
   it('exclude the values of common headers, and values too short to be a secret', () => {

@@ -175,17 +175,17 @@ for (const engine of ENGINES)
     it('does not report concurrent writes as errors', async () => {
       const gateway = await startGateway({ engine })
       let isOver = false
-      let written = 0
+      let writeCount = 0
       const writer = async () => {
         while (!isOver) {
           const { body } = await gateway.api('POST', '/api/token/', { name: 'busy', remain_quota: 10 })
           await gateway.api('PUT', '/api/token/', { id: body.data.id, remain_quota: 20 })
-          written += 2
+          writeCount += 2
         }
       }
       const writers = [writer(), writer(), writer(), writer()]
       for (let round = 0; round < 3; round++) {
-        await until('more writes', () => (written > 40 * (round + 1) ? true : undefined))
+        await until('more writes', () => (writeCount > 40 * (round + 1) ? true : undefined))
         const { ok, lines } = await gateway.operations.verify({})
         assert.ok(ok, lines.join('\n'))
       }

@@ -167,13 +167,13 @@ async function campaign(t: TestContext): Promise<void> {
   for (const { server } of fleet.members) assert.equal((await server.stop()).code, 0)
   await simulator.close()
   const accounts = await judge(`after the last, seed ${SEED}`)
-  const { told, entries, doubts, lines, logs } = accounts
-  const codes = Map.groupBy(told, ({ code, ending }) => code ?? ending)
+  const { told: outcomes, entries, doubts, lines, logs } = accounts
+  const codes = Map.groupBy(outcomes, ({ code, ending }) => code ?? ending)
   const figures = {
     ...hits,
     fences,
     'ms until everything was settled: most': Math.round(Math.max(...settleMs)),
-    requests: told.length,
+    requests: outcomes.length,
     ...Object.fromEntries([...codes].map(([code, each]) => [code, each.length])),
     entries: entries.length,
     'recovered of those': logs.filter(({ other }) => other.includes('"recovered"')).length,

@@ -185,7 +185,7 @@ for (const engine of oneEngine('postgres')) {
         assert.deepEqual(lost, [], at)
         assert.deepEqual(halfMade, [], at)
         assert.deepEqual(
-          Object.entries(half).filter(([, found]) => found > 0),
+          Object.entries(half).filter(([, rowCount]) => rowCount > 0),
           [],
           at,
         )

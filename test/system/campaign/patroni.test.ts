@@ -115,8 +115,8 @@ async function campaign(t: TestContext): Promise<void> {
   const reapplied = losses().reduce((sum, { settlements }) => sum + Number(settlements), 0)
   for (const { server } of nodes) assert.equal((await server.stop()).code, 0)
   await simulator.close()
-  const { told, entries, doubts, lines } = await judge(`after the last, seed ${SEED}`)
-  const endings = Map.groupBy(told, ({ code, ending }) => code ?? ending)
+  const { told: outcomes, entries, doubts, lines } = await judge(`after the last, seed ${SEED}`)
+  const endings = Map.groupBy(outcomes, ({ code, ending }) => code ?? ending)
   const figures = {
     'synchronous kills': SYNCHRONOUS_KILLS,
     'reports that nothing was lost': noLoss,
@@ -124,7 +124,7 @@ async function campaign(t: TestContext): Promise<void> {
     'reports of a loss': losses().length,
     'settlements applied again': reapplied,
     'ms until another primary: most': Math.round(Math.max(...failoverMs)),
-    requests: told.length,
+    requests: outcomes.length,
     ...Object.fromEntries([...endings].map(([ending, each]) => [ending, each.length])),
     entries: entries.length,
     doubts: doubts.length,

@@ -71,13 +71,13 @@ for (const engine of oneEngine('sqlite')) {
     let simulator: Simulator
     let server: Server
     let ground: ServerOptions
-    let made: ReturnType<typeof createFurnisher>
+    let furnisher: ReturnType<typeof createFurnisher>
 
     before(async () => {
       simulator = await startSimulator()
       ground = await newGround(engine)
       server = await startServer({ ...ground, isMeasured: true })
-      made = createFurnisher(server.api, simulator.url)
+      furnisher = createFurnisher(server.api, simulator.url)
     })
     after(async () => {
       await server.kill()
@@ -85,13 +85,15 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('admits exactly as many of 400 requests as the token can pay, and the balance is 0', async () => {
-      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { id, key } = await made.newToken({ remain_quota: 137 * 5_000 })
+      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await furnisher.newToken({ remain_quota: 137 * 5_000 })
       const client = openClient(server.url, 64)
       const replies = await Promise.all(Array.from({ length: 400 }, () => client.chat(key, ask(model))))
       await client.close()
       assert.deepEqual(countOf(replies), { 200: 137, 429: 263 })
-      const { remain_quota, used_quota, held_quota } = await made.must(server.api('GET', `/api/token/${id}`))
+      const { remain_quota, used_quota, held_quota } = await furnisher.must(
+        server.api('GET', `/api/token/${id}`),
+      )
       assert.deepEqual(
         { remain_quota, used_quota, held_quota },
         { remain_quota: 0, used_quota: 137 * 5_000, held_quota: 0 },
@@ -100,14 +102,14 @@ for (const engine of oneEngine('sqlite')) {
 
     it(`serves ${MANY} requests with one of three channels down, and few of them with a retry`, async () => {
       const dead = `http://127.0.0.1:${await deadPort()}`
-      const { model } = await made.serve(['sim-words-3', 'sim-words-4'], { priority: 1, weight: 1 })
-      await made.addChannel({ name: 'dead', models: [model], base_url: dead, priority: 1, weight: 1 })
-      const { id, key } = await made.newToken({ unlimited_quota: true })
+      const { model } = await furnisher.serve(['sim-words-3', 'sim-words-4'], { priority: 1, weight: 1 })
+      await furnisher.addChannel({ name: 'dead', models: [model], base_url: dead, priority: 1, weight: 1 })
+      const { id, key } = await furnisher.newToken({ unlimited_quota: true })
       const client = openClient(server.url, 16)
-      let left = MANY
+      let remainingRequests = MANY
       const statuses: { status: number }[] = []
       const hand = async () => {
-        while (left-- > 0) statuses.push(await client.chat(key, ask(model)))
+        while (remainingRequests-- > 0) statuses.push(await client.chat(key, ask(model)))
       }
       await Promise.all(Array.from({ length: 16 }, hand))
       await client.close()
@@ -117,7 +119,7 @@ for (const engine of oneEngine('sqlite')) {
         `${served} of ${MANY} were served: ${JSON.stringify(countOf(statuses))}`,
       )
       const rows = await until('every usage row', async () => {
-        const found = await lookInto(ground, ({ db }) =>
+        const logRows = await lookInto(ground, ({ db }) =>
           db
             .selectFrom('logs')
             .select('other')
@@ -126,7 +128,7 @@ for (const engine of oneEngine('sqlite')) {
             .where('channel_id', '<>', NO_CHANNEL)
             .execute(),
         )
-        return found.length >= served ? found : undefined
+        return logRows.length >= served ? logRows : undefined
       })
       // A request that succeeded at once keeps no record of its one attempt.
       const attempts = rows.map(({ other }) => (JSON.parse(other).trace?.attempts ?? [1]).length as number)
@@ -141,7 +143,7 @@ for (const engine of oneEngine('sqlite')) {
   describe(`overload on ${engine} (docs/reference/process.md: Overload)`, () => {
     let simulator: Simulator
     let server: Server
-    let made: ReturnType<typeof createFurnisher>
+    let furnisher: ReturnType<typeof createFurnisher>
     let key: string
 
     before(async () => {
@@ -151,8 +153,8 @@ for (const engine of oneEngine('sqlite')) {
         ...(await newGround(engine)),
         env: { SLUICE_MAX_CONNECTIONS: String(MOST), NODE_OPTIONS: `--import=${preload}` },
       })
-      made = createFurnisher(server.api, simulator.url)
-      key = (await made.newToken({ unlimited_quota: true })).key
+      furnisher = createFurnisher(server.api, simulator.url)
+      key = (await furnisher.newToken({ unlimited_quota: true })).key
     })
     after(async () => {
       await server.kill()
@@ -189,8 +191,8 @@ for (const engine of oneEngine('sqlite')) {
       })
 
     it('with too many connections responds 503 overloaded to new ones, and lets the others finish', async () => {
-      const { model } = await made.serve('sim-words-40-pace-25')
-      const { model: quick } = await made.serve('sim-words-2')
+      const { model } = await furnisher.serve('sim-words-40-pace-25')
+      const { model: quick } = await furnisher.serve('sim-words-2')
       await whenServed(quick)
       const early = openClient(server.url, 2)
       const running = [
@@ -225,25 +227,25 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('above the limit for 503 responses drops connections, and recovers', async () => {
-      const { model } = await made.serve('sim-words-2')
+      const { model } = await furnisher.serve('sim-words-2')
       await whenServed(model)
       const crowd = await fill(MOST + TOLD)
       const late = connect(server.port, '127.0.0.1')
-      let told = ''
+      let receivedText = ''
       late.on('data', bytes => {
-        told += bytes
+        receivedText += bytes
       })
       late.on('error', () => {}) // It may be reset instead of closed; either way it ends.
       late.write('GET /healthz HTTP/1.1\r\nhost: sluice\r\n\r\n')
       await new Promise(resolve => late.once('close', resolve))
-      assert.equal(told, '')
+      assert.equal(receivedText, '')
       crowd.close()
       await whenServed(model)
     })
 
     it('with a blocked event loop responds 503 overloaded to new requests and lets the others finish', async () => {
-      const { model } = await made.serve('sim-words-40-pace-25')
-      const { model: quick } = await made.serve('sim-words-2')
+      const { model } = await furnisher.serve('sim-words-40-pace-25')
+      const { model: quick } = await furnisher.serve('sim-words-2')
       await whenServed(quick)
       const early = openClient(server.url, 1)
       const { text } = await early.begin(key, ask(model, { stream: true }))

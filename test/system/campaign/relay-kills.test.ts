@@ -111,17 +111,17 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
   }
 
   // Open suspense is visible to administrators (docs/reference/money.md: Invariants of the books).
-  const shown = await server.api('GET', '/api/ledger/suspense?page_size=1')
+  const suspense = await server.api('GET', '/api/ledger/suspense?page_size=1')
   const { length: doubted } = (await read()).doubts
-  assert.equal(shown.body.data.total, doubted)
+  assert.equal(suspense.body.data.total, doubted)
   assert.equal((await server.stop()).code, 0)
   await simulator.close()
   const accounts = await judge(`after the last, seed ${SEED}`)
-  const { told, entries, doubts, lines, logs } = accounts
-  const endings = Map.groupBy(told, ({ ending }) => ending)
+  const { told: outcomes, entries, doubts, lines, logs } = accounts
+  const endings = Map.groupBy(outcomes, ({ ending }) => ending)
   tell(t, `${engine}, ${workers} worker(s)`, {
     kills,
-    requests: told.length,
+    requests: outcomes.length,
     ...Object.fromEntries([...endings].map(([ending, each]) => [ending, each.length])),
     entries: entries.length,
     'recovered of those': logs.filter(({ other }) => other.includes('"recovered"')).length,

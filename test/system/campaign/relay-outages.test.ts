@@ -53,7 +53,7 @@ async function campaign(t: TestContext): Promise<void> {
   const storm = await createRelayStorm(draw, server, simulator.url)
   // Read directly, not through the proxy.
   const { judge } = createJudge(direct, storm, countFile)
-  const met: Record<string, number> = {}
+  const outageCounts: Record<string, number> = {}
   /** How long a change had to be repeated until the store accepted it. */
   let longestRefillMs = 0
 
@@ -94,14 +94,14 @@ async function campaign(t: TestContext): Promise<void> {
     const meanwhile = draw.pick(MEANWHILE)
     const what = `${away}, ${meanwhile}`
     const at = `after outage ${round} (${what} killed), seed ${SEED}`
-    met[what] = (met[what] ?? 0) + 1
+    outageCounts[what] = (outageCounts[what] ?? 0) + 1
     try {
       await suffer(away, meanwhile)
       await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
     } catch (error) {
-      const said = server.lines().filter(({ level }) => level === 'error' || level === 'fatal')
+      const errorLines = server.lines().filter(({ level }) => level === 'error' || level === 'fatal')
       throw new Error(
-        `${at}; it said last: ${JSON.stringify(said.slice(-5))} ${server.stderr().slice(-2_000)}`,
+        `${at}; it said last: ${JSON.stringify(errorLines.slice(-5))} ${server.stderr().slice(-2_000)}`,
         {
           cause: error,
         },
@@ -117,11 +117,11 @@ async function campaign(t: TestContext): Promise<void> {
 
   assert.equal((await server.stop()).code, 0)
   await simulator.close()
-  const { told, entries, doubts } = await judge(`after the last, seed ${SEED}`)
-  const codes = Map.groupBy(told, ({ code, ending }) => code ?? ending)
+  const { told: outcomes, entries, doubts } = await judge(`after the last, seed ${SEED}`)
+  const codes = Map.groupBy(outcomes, ({ code, ending }) => code ?? ending)
   const figures = {
-    ...met,
-    requests: told.length,
+    ...outageCounts,
+    requests: outcomes.length,
     ...Object.fromEntries([...codes].map(([code, each]) => [code, each.length])),
     entries: entries.length,
     doubts: doubts.length,

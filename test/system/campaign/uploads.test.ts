@@ -57,8 +57,8 @@ describe('large concurrent uploads', () => {
     const channel = { name: 'sink', type: 1, key: 'a-key-0001', base_url: sink.url, models: [model] }
     const { status, text } = await server.api('POST', '/api/channel/', { mode: 'single', channel })
     assert.equal(status, 200, text)
-    const asked = { name: 'app', remain_quota: 4_000_000_000 }
-    token = (await server.api('POST', '/api/token/', asked)).body.data
+    const tokenFields = { name: 'app', remain_quota: 4_000_000_000 }
+    token = (await server.api('POST', '/api/token/', tokenFields)).body.data
   })
   after(async () => {
     sink.close()
@@ -130,10 +130,10 @@ describe('large concurrent uploads', () => {
   it('that stop in the middle leave no file, no descriptor and no hold', async () => {
     const before = openFiles()
     const half = Math.floor(MEGABYTES / 2)
-    const left = await Promise.allSettled(
+    const uploads = await Promise.allSettled(
       Array.from({ length: AT_ONCE }, () => upload(MEGABYTES, { leavesAfter: half })),
     )
-    assert.ok(left.every(({ status }) => status === 'rejected'))
+    assert.ok(uploads.every(({ status }) => status === 'rejected'))
     await until('what they opened to be closed', () => (openFiles() <= before ? true : undefined))
     assert.deepEqual(tempFiles(), [])
     const { body } = await server.api('GET', `/api/token/${token.id}`)

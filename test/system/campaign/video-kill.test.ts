@@ -41,13 +41,13 @@ async function newGround(engine: EngineName): Promise<ServerOptions> {
 /** A model, its price and a token, created once: they survive the kills. */
 async function furnish({ api }: Server, upstream: string): Promise<string> {
   const channel = { name: 'simulated', type: 1, key: 'a-key-0001', base_url: upstream, models: [MODEL] }
-  const made = [
+  const responses = [
     await api('POST', '/api/channel/', { mode: 'single', channel }),
     await api('POST', '/api/price/', { model: MODEL, per_call: 0.001 }),
     await api('POST', '/api/token/', { name: 'app', unlimited_quota: true }),
   ]
-  for (const { status, text } of made) assert.equal(status, 200, text)
-  return made[2]?.body.data.key
+  for (const { status, text } of responses) assert.equal(status, 200, text)
+  return responses[2]?.body.data.key
 }
 
 /** The state of every job in the store, by its prompt. */
@@ -81,7 +81,7 @@ for (const engine of oneEngine('sqlite')) {
       const ground = await newGround(engine)
       server = await startServer(ground)
       const key = await furnish(server, simulator.url)
-      let asked = 0
+      let submittedCount = 0
       let answered = 0
 
       async function submitOn(url: string, isOver: () => boolean): Promise<void> {
@@ -89,7 +89,7 @@ for (const engine of oneEngine('sqlite')) {
           const response = await retryingFetch(`${url}/v1/videos`, {
             method: 'POST',
             headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-            body: JSON.stringify({ model: MODEL, prompt: `job ${++asked}` }),
+            body: JSON.stringify({ model: MODEL, prompt: `job ${++submittedCount}` }),
           }).catch(() => undefined)
           if (response?.status === 200) answered += 1
           // Cut off in the middle of the response, as the kill intends.
@@ -117,29 +117,31 @@ for (const engine of oneEngine('sqlite')) {
       const ended = await lookInto(ground, store =>
         until('every job to end', () => look(store), END_MS),
       ).catch(({ message }) => {
-        const left = Object.entries(Object.groupBy(rows, ({ phase }) => phase))
-        return assert.fail(`${message}: ${left.map(([phase, of]) => `${of?.length} ${phase}`).join(', ')}`)
+        const rowsByPhase = Object.entries(Object.groupBy(rows, ({ phase }) => phase))
+        return assert.fail(
+          `${message}: ${rowsByPhase.map(([phase, of]) => `${of?.length} ${phase}`).join(', ')}`,
+        )
       })
       const { jobs } = (await (await retryingFetch(`${simulator.url}/sim/videos`)).json()) as {
         jobs: { prompt: string }[]
       }
       const at = `seed ${SEED}`
-      const taken = new Set(jobs.map(({ prompt }) => prompt))
-      assert.equal(taken.size, jobs.length, `${at}: a job was submitted twice`)
+      const providerPrompts = new Set(jobs.map(({ prompt }) => prompt))
+      assert.equal(providerPrompts.size, jobs.length, `${at}: a job was submitted twice`)
       const byPrompt = new Map(ended.map(row => [row.prompt, row]))
-      const wrong = [...taken].filter(prompt => {
+      const wrong = [...providerPrompts].filter(prompt => {
         const row = byPrompt.get(prompt)
         return row === undefined || row.billed + row.inDoubt !== 1
       })
       assert.deepEqual(wrong, [], `${at}: taken, and neither paid once nor once in doubt`)
-      const free = ended.filter(({ prompt, billed }) => billed > 0 && !taken.has(prompt))
+      const free = ended.filter(({ prompt, billed }) => billed > 0 && !providerPrompts.has(prompt))
       assert.deepEqual(free, [], `${at}: paid, and never taken`)
       const billed = ended.filter(row => row.billed === 1).length
       assert.ok(billed >= answered, `${at}: ${answered} answered, ${billed} paid`)
       const books = await verifyThroughSocket(ground)
       assert.ok(books.ok, books.lines.join('\n'))
       const doubts = ended.filter(({ inDoubt }) => inDoubt > 0).length
-      const line = `${engine}, ${at}: kills ${KILLS}, asked ${asked}, answered ${answered}, taken ${taken.size}, paid ${billed}, in doubt ${doubts}`
+      const line = `${engine}, ${at}: kills ${KILLS}, asked ${submittedCount}, answered ${answered}, taken ${providerPrompts.size}, paid ${billed}, in doubt ${doubts}`
       t.diagnostic(line)
       if (isCampaign) console.log(line)
       await server.stop()

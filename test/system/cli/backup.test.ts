@@ -60,8 +60,11 @@ async function must(reply: ReturnType<Api>) {
 /** Two models of the simulated provider: one that responds, one whose stream never ends. */
 async function furnish({ api }: Pick<Server, 'api'>, upstream: string): Promise<void> {
   const channel = { name: 'simulated', type: 1, key: 'provider-key', base_url: upstream }
-  for (const [model, sent] of Object.entries({ [MODEL]: 'sim-words-4', [STALLING]: 'sim-words-9-stall-3' })) {
-    const fields = { ...channel, name: model, models: [model], model_mapping: { [model]: sent } }
+  for (const [model, sentModel] of Object.entries({
+    [MODEL]: 'sim-words-4',
+    [STALLING]: 'sim-words-9-stall-3',
+  })) {
+    const fields = { ...channel, name: model, models: [model], model_mapping: { [model]: sentModel } }
     await must(api('POST', '/api/channel/', { mode: 'single', channel: fields }))
     await must(api('POST', '/api/price/', { model, input: 1, output: 2, max_output_tokens: 100 }))
   }
@@ -172,7 +175,7 @@ for (const engine of ENGINES) {
       await stalled.body?.getReader().read()
 
       const traffic = createTraffic(server, key)
-      const taken: { file: string; answered: string[] }[] = []
+      const backups: { file: string; answered: string[] }[] = []
       for (let round = 1; round <= BACKUPS; round++) {
         await until('answers', () => (traffic.answered.length >= round * ANSWERS_BETWEEN ? true : undefined))
         const file = join(newDirectory(), 'sluice.backup')
@@ -183,7 +186,7 @@ for (const engine of ENGINES) {
         assert.match(stdout, new RegExp(`journal records of ${workers} nodes`))
         assert.match(stdout, /does not contain the master secret/)
         assert.equal(statSync(file).mode & 0o777, 0o600)
-        taken.push({ file, answered })
+        backups.push({ file, answered })
       }
       await traffic.end()
       hangUp.abort()
@@ -191,7 +194,7 @@ for (const engine of ENGINES) {
       await server.stop()
       assert.equal(new Set(traffic.answered).size, traffic.answered.length)
 
-      for (const [index, { file, answered }] of taken.entries()) {
+      for (const [index, { file, answered }] of backups.entries()) {
         const place = await placeBeside(engine, ground)
         const restored = await (index === 0 ? run : runHere)(['restore', file], { env: settingsOf(place) })
         assert.equal(restored.code, 0, restored.stderr)
@@ -241,9 +244,11 @@ for (const engine of ENGINES) {
       assert.equal((await mustBeExact(place)).ids.length, 1)
       assert.equal((await ask(again, key, {})).status, 200)
       // Ids continue where they were: none is reused.
-      const known = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('id').execute())
-      const made = await must(again.api('POST', '/api/token/', { name: 'next', remain_quota: 1 }))
-      assert.ok(known.every(({ id }) => id < made.id))
+      const existingTokens = await lookInto(ground, ({ db }) =>
+        db.selectFrom('tokens').select('id').execute(),
+      )
+      const createdToken = await must(again.api('POST', '/api/token/', { name: 'next', remain_quota: 1 }))
+      assert.ok(existingTokens.every(({ id }) => id < createdToken.id))
       const verdict = await again.operations.verify({})
       assert.ok(verdict.ok, verdict.lines.join('\n'))
       await again.close()

@@ -44,7 +44,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   let a: FleetMember
   let b: FleetMember
   let c: FleetMember
-  let made: ReturnType<typeof createFurnisher>
+  let furnisher: ReturnType<typeof createFurnisher>
 
   before(async () => {
     simulator = await startSimulator()
@@ -52,7 +52,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
     // The one that is cut off has several nodes.
     await fleet.startMember(undefined, { SLUICE_WORKERS: '2' })
     ;[a, b, c] = fleet.members as [FleetMember, FleetMember, FleetMember]
-    made = createFurnisher(a.server.api, simulator.url)
+    furnisher = createFurnisher(a.server.api, simulator.url)
   })
   after(async () => {
     await fleet?.close()
@@ -60,7 +60,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   })
 
   const nodes = async (member: FleetMember) =>
-    (await made.must(member.server.api('GET', '/api/node/'))) as {
+    (await furnisher.must(member.server.api('GET', '/api/node/'))) as {
       id: string
       state: string
       applied: number
@@ -74,9 +74,9 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   })
 
   it('admit no request of a deleted token after the 200, under load on all of them', async () => {
-    const { model } = await made.serve('sim-words-4')
+    const { model } = await furnisher.serve('sim-words-4')
     for (const changing of [b, c, a]) {
-      const { id, key } = await made.newToken({ unlimited_quota: true })
+      const { id, key } = await furnisher.newToken({ unlimited_quota: true })
       let isDeleted = false
       let served = 0
       const admittedLate: string[] = []
@@ -102,13 +102,13 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   })
 
   it('apply a change of a channel, an alias and a setting before the 200', async () => {
-    const { model, channels } = await made.serve('sim-words-4')
-    const { key } = await made.newToken({ unlimited_quota: true })
+    const { model, channels } = await furnisher.serve('sim-words-4')
+    const { key } = await furnisher.newToken({ unlimited_quota: true })
     for (const member of fleet.members) assert.equal((await chat(member, key, model)).status, 200)
-    await made.must(c.server.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
+    await furnisher.must(c.server.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
     for (const member of fleet.members) assert.equal((await chat(member, key, model)).status, 404)
-    await made.must(b.server.api('PUT', '/api/channel/', { id: channels[0], status: 1 }))
-    await made.must(b.server.api('POST', '/api/alias/', { name: 'another-name', target: model }))
+    await furnisher.must(b.server.api('PUT', '/api/channel/', { id: channels[0], status: 1 }))
+    await furnisher.must(b.server.api('POST', '/api/alias/', { name: 'another-name', target: model }))
     for (const member of fleet.members) assert.equal((await chat(member, key, 'another-name')).status, 200)
   })
 
@@ -122,8 +122,8 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
       env: settingsOf({ dataDir: a.dataDir, databaseUrl: fleet.databaseUrl }),
     })
     assert.equal(code, 0, stderr)
-    await made.must(a.server.api('POST', '/api/price/', { model: 'imported', per_call: 0.01 }))
-    const { key } = await made.newToken({ unlimited_quota: true })
+    await furnisher.must(a.server.api('POST', '/api/price/', { model: 'imported', per_call: 0.01 }))
+    const { key } = await furnisher.newToken({ unlimited_quota: true })
     for (const member of fleet.members) {
       const { status, text } = await chat(member, key, 'imported')
       assert.equal(status, 200, text)
@@ -131,8 +131,8 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   })
 
   it('respond with 202 while a node is cut off, which fences itself and catches up when it is back', async () => {
-    const { model } = await made.serve('sim-words-4')
-    const { id, key } = await made.newToken({ unlimited_quota: true })
+    const { model } = await furnisher.serve('sim-words-4')
+    const { id, key } = await furnisher.newToken({ unlimited_quota: true })
     const volley = (member: FleetMember, options?: RetryOptions) =>
       Promise.all(Array.from({ length: 12 }, () => chat(member, key, model, options)))
     // What the node refuses behind its fence is what this test waits for.
@@ -182,7 +182,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
     assert.equal((await nodes(a)).length, 4)
     const e = await fleet.startMember(d.dataDir)
     await e.server.kill()
-    const { id } = await made.newToken({ unlimited_quota: true })
+    const { id } = await furnisher.newToken({ unlimited_quota: true })
     assert.equal((await a.server.api('DELETE', `/api/token/${id}`)).status, 200)
     const f = await fleet.startMember(d.dataDir)
     await until('its nodes to be up again', async () => {

@@ -102,11 +102,11 @@ for (const kind of ['http', 'socks5'] as const) {
       const result = await fetchRaw(client, { origin, route })
       assert.deepEqual([result.error, result.body], [undefined, 'hello stranger'])
       const client_ = createSecureContext({ ca: PRIVATE_CA, ...PRIVATE_CLIENT })
-      const known = await fetchRaw(client, {
+      const authenticatedResult = await fetchRaw(client, {
         origin,
         route: routeBy(own, { name: 'known', secureContext: client_ }),
       })
-      assert.equal(known.body, 'hello client')
+      assert.equal(authenticatedResult.body, 'hello client')
     })
 
     it('is sent a user name and a password', async () => {
@@ -147,7 +147,7 @@ for (const kind of ['http', 'socks5'] as const) {
         route: routeBy(proxyAt(proxy.port, { kind, resolvesHere: true }), {
           name: 'here',
           resolver: {
-            lookup: (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
+            lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
           },
         }),
       })

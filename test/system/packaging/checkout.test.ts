@@ -92,8 +92,8 @@ function start(checkout: string, npm: string, [file = '', ...args]: readonly str
   /** Waits for output, however long an installation takes. */
   async function match(pattern: RegExp): Promise<string> {
     for (;;) {
-      const found = pattern.exec(stdout + stderr)
-      if (found) return found[1] ?? found[0]
+      const groups = pattern.exec(stdout + stderr)
+      if (groups) return groups[1] ?? groups[0]
       if (!running.has(child)) throw new Error(`it ended: ${stderr}${stdout}`)
       await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data'), closed])
     }

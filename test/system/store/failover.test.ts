@@ -178,9 +178,9 @@ describe('a primary with an asynchronous standby', () => {
       assert.ok(report.ok, report.lines.join('\n'))
     }
     for (const node of nodes) assert.equal((await node.stop()).code, 0)
-    const held = await lookInto({ dataDir: '', databaseUrl: standbyUrl }, ({ db }) =>
+    const accountsWithHolds = await lookInto({ dataDir: '', databaseUrl: standbyUrl }, ({ db }) =>
       db.selectFrom('accounts').selectAll().where('held', '<>', 0).execute(),
     )
-    assert.deepEqual(held, [])
+    assert.deepEqual(accountsWithHolds, [])
   })
 })

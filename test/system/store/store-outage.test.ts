@@ -28,7 +28,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
   let furnisher: ReturnType<typeof createFurnisher>
   let dataDir: string
   let model: string
-  let known: { id: number; key: string }
+  let token: { id: number; key: string }
   let served = 0
   const closing: (() => Promise<void>)[] = []
 
@@ -49,7 +49,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     closing.push(async () => assert.equal((await server.stop()).code, 0))
     furnisher = createFurnisher(server.api, simulator.url)
     model = (await furnisher.serve('sim-echo')).model
-    known = await furnisher.newToken({ remain_quota: KNOWN_LEASE })
+    token = await furnisher.newToken({ remain_quota: KNOWN_LEASE })
     // A busy machine may need several attempts for the first lease.
     await chat({})
   })
@@ -67,7 +67,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
 
   /** A request of a cached user whose lease covers it, which needs no store. */
   async function chat(options?: RetryOptions): Promise<void> {
-    const { status, text } = await ask(known.key, model, options)
+    const { status, text } = await ask(token.key, model, options)
     assert.equal(status, 200, text)
     served += 1
   }
@@ -90,8 +90,10 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
   }
 
   const readiness = async () => (await retryingFetch(`${server.origin}/readyz`)).status
-  const becomes = (wanted: number) =>
-    until(`/readyz to say ${wanted}`, async () => ((await readiness()) === wanted ? true : undefined))
+  const becomes = (expectedStatus: number) =>
+    until(`/readyz to say ${expectedStatus}`, async () =>
+      (await readiness()) === expectedStatus ? true : undefined,
+    )
 
   function mustTellOutage(
     { status, headers, body, text }: Awaited<ReturnType<typeof server.api>>,
@@ -180,20 +182,20 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
         await delay(5)
       }
     })()
-    const met = new Set<number>()
+    const statuses = new Set<number>()
     for (let round = 0; round < 40; round++)
       for (const { status, text } of await Promise.all([
         server.api('GET', '/api/token/'),
         server.api('GET', '/api/log/'),
-        server.api('PUT', '/api/token/', { id: known.id, name: 'app' }),
+        server.api('PUT', '/api/token/', { id: token.id, name: 'app' }),
       ])) {
-        met.add(status)
+        statuses.add(status)
         assert.ok(status === 200 || status === 503, text)
       }
     isOver = true
     await cutting
     await client.end()
-    assert.ok(met.has(503), 'nothing was cut')
+    assert.ok(statuses.has(503), 'nothing was cut')
     await mustBeBack()
   })
 
@@ -210,7 +212,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     const logged = server.lines().length
     await client.query('begin; lock table accounts')
     await chat()
-    const change = await server.api('PUT', '/api/token/', { id: known.id, name: 'app' })
+    const change = await server.api('PUT', '/api/token/', { id: token.id, name: 'app' })
     const stranger = await server.api('POST', '/api/user/', {
       username: 'someone',
       password: 'a long password',
@@ -229,7 +231,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
 
   it('accepts the retry of a change whose commit was not acknowledged', async () => {
     const { model: other, channels } = await furnisher.serve('sim-echo')
-    assert.equal((await ask(known.key, other)).status, 200)
+    assert.equal((await ask(token.key, other)).status, 200)
     served += 1
     proxy.set('cut at commit')
     const answer = await server.api('POST', `/api/channel/${channels[0]}/status`, { status: 2 })
@@ -237,7 +239,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     mustTellOutage(answer, 'store_unavailable')
     assert.match(answer.body.message, /Check whether the change was saved/)
     await until('the channel to be off', async () =>
-      (await ask(known.key, other)).status === 404 ? true : undefined,
+      (await ask(token.key, other)).status === 404 ? true : undefined,
     )
     await mustBeBack()
   })

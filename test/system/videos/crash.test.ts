@@ -24,13 +24,13 @@ async function newGround(engine: EngineName, env: Readonly<Record<string, string
 /** A model that the simulator serves, and a token for it. */
 async function furnish({ api }: Server, simulator: Pick<Simulator, 'url'>, model: string): Promise<string> {
   const channel = { name: model, type: 1, key: PROVIDER_KEY, base_url: simulator.url, models: [model] }
-  const made = [
+  const responses = [
     await api('POST', '/api/channel/', { mode: 'single', channel }),
     await api('POST', '/api/price/', { model, per_call: 0.001 }),
     await api('POST', '/api/token/', { name: 'app', unlimited_quota: true }),
   ]
-  for (const { status, text } of made) assert.equal(status, 200, text)
-  return made[2]?.body.data.key
+  for (const { status, text } of responses) assert.equal(status, 200, text)
+  return responses[2]?.body.data.key
 }
 
 type JobReport = { readonly prompt: string; readonly looks: number; readonly least_pause_ms: number | null }
@@ -121,14 +121,14 @@ for (const engine of oneEngine('postgres')) {
       server = await startServer(ground)
       const model = 'sim-video-lasts-3000'
       const token = await furnish(server, simulator, model)
-      const made = await server.api('POST', '/v1/videos', { model, prompt: 'goes on' }, { token })
-      assert.equal(made.status, 200, made.text)
+      const reply = await server.api('POST', '/v1/videos', { model, prompt: 'goes on' }, { token })
+      assert.equal(reply.status, 200, reply.text)
 
       const hanging = 'sim-video-hang'
       const other = await furnish(server, simulator, hanging)
-      const named = { token: other, headers: { 'idempotency-key': 'across-the-crash' } }
+      const requestOptions = { token: other, headers: { 'idempotency-key': 'across-the-crash' } }
       const body = { model: hanging, prompt: 'asked once' }
-      const cut = server.api('POST', '/v1/videos', body, named).catch(() => undefined)
+      const cut = server.api('POST', '/v1/videos', body, requestOptions).catch(() => undefined)
       await until('the provider to take the job', async () =>
         (await jobsAt(simulator)).some(({ prompt }) => prompt === 'asked once') ? true : undefined,
       )
@@ -136,12 +136,12 @@ for (const engine of oneEngine('postgres')) {
       await cut
 
       server = await startServer(ground)
-      assert.equal((await untilEnded(server, made.body.id, token)).status, 'completed')
-      const found = await until('the lost job to be found', async () => {
-        const again = await server?.api('POST', '/v1/videos', body, named)
+      assert.equal((await untilEnded(server, reply.body.id, token)).status, 'completed')
+      const recoveredJob = await until('the lost job to be found', async () => {
+        const again = await server?.api('POST', '/v1/videos', body, requestOptions)
         return again?.status === 200 ? again.body : undefined
       })
-      assert.equal((await untilEnded(server, found.id, other)).status, 'completed')
+      assert.equal((await untilEnded(server, recoveredJob.id, other)).status, 'completed')
       const jobs = await jobsAt(simulator)
       assert.equal(jobs.filter(({ prompt }) => prompt === 'asked once').length, 1)
       const listed = await server.api('GET', '/api/video/?page_size=50')

@@ -63,7 +63,7 @@ for (const engine of oneEngine('sqlite')) {
     let simulator: Simulator | undefined
     let server: Server
     let client: ReturnType<typeof openClient>
-    let made: ReturnType<typeof createFurnisher>
+    let furnisher: ReturnType<typeof createFurnisher>
     let options: { dataDir: string; databaseUrl: string | undefined; env: Record<string, string> }
     let drop: (() => Promise<void>) | undefined
 
@@ -78,7 +78,7 @@ for (const engine of oneEngine('sqlite')) {
       }
       server = await startServer(options)
       client = openClient(server.url)
-      made = createFurnisher(server.api, simulator.url)
+      furnisher = createFurnisher(server.api, simulator.url)
     })
     // Ends everything that was started, also if the setup failed midway.
     after(async () => {
@@ -89,7 +89,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     const newUser = async (quota: number) => {
-      const { id } = await made.must(
+      const { id } = await furnisher.must(
         server.api('POST', '/api/user/', { username: `payer-${quota}`, password: 'a long password', quota }),
       )
       const signedIn = await retryingFetch(`${server.url}/api/user/login`, {
@@ -115,12 +115,12 @@ for (const engine of oneEngine('sqlite')) {
       const report = await (await retryingFetch(`${simulator?.url}/sim/requests`)).json()
       return (report as { total: number }).total
     }
-    const userOf = (id: number) => made.must(server.api('GET', `/api/user/${id}`))
+    const userOf = (id: number) => furnisher.must(server.api('GET', `/api/user/${id}`))
     /** Retries until every worker responded in time: on a busy machine one may be late. */
     const tokenOf = (id: number) =>
       until('a fresh balance', async () => {
         const reply = await server.api('GET', `/api/token/${id}`)
-        return reply.headers.has('x-sluice-stale') ? undefined : made.must(Promise.resolve(reply))
+        return reply.headers.has('x-sluice-stale') ? undefined : furnisher.must(Promise.resolve(reply))
       })
     const volley = (count: number, key: string, body: string) =>
       Promise.all(Array.from({ length: count }, () => client.chat(key, body)))
@@ -131,7 +131,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it(`accepts exactly as many of ${VOLLEY} requests as the user can pay`, async () => {
-      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
       const { id, key } = await newUser(57 * 5_000 + 4_999)
       assert.deepEqual(countOf(await volley(VOLLEY, key, ask(model))), { 200: 57, 429: VOLLEY - 57 })
       const { quota, used_quota, request_count } = await userOf(id)
@@ -142,8 +142,8 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it(`accepts exactly as many of ${VOLLEY} requests as the token can pay, and the balance is 0`, async () => {
-      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { id, key } = await made.newToken({ remain_quota: 41 * 5_000 })
+      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await furnisher.newToken({ remain_quota: 41 * 5_000 })
       assert.deepEqual(countOf(await volley(VOLLEY, key, ask(model))), { 200: 41, 429: VOLLEY - 41 })
       const { remain_quota, used_quota, held_quota } = await tokenOf(id)
       assert.deepEqual(
@@ -153,8 +153,8 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('spends the last unit on any worker', async () => {
-      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { id, key } = await made.newToken({ remain_quota: 8 * 5_000 })
+      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await furnisher.newToken({ remain_quota: 8 * 5_000 })
       for (let i = 0; i < 8; i++) {
         const alone = openClient(server.url, 1)
         assert.equal((await alone.chat(key, ask(model))).status, 200)
@@ -165,8 +165,8 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('reports a balance that includes every completed request', async () => {
-      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { id, key } = await made.newToken({ remain_quota: 500_000 })
+      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await furnisher.newToken({ remain_quota: 500_000 })
       for (let round = 1; round <= 5; round++) {
         assert.deepEqual(countOf(await volley(8, key, ask(model))), { 200: 8 })
         assert.equal((await tokenOf(id)).used_quota, round * 8 * 5_000)
@@ -174,11 +174,11 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('counts limits for all of them together', async () => {
-      const { model } = await made.serve('sim-words-4')
-      const { key } = await made.newToken({ limits: { rpm: 23, tpm: null, concurrency: null } })
+      const { model } = await furnisher.serve('sim-words-4')
+      const { key } = await furnisher.newToken({ limits: { rpm: 23, tpm: null, concurrency: null } })
       assert.deepEqual(countOf(await volley(VOLLEY, key, ask(model))), { 200: 23, 429: VOLLEY - 23 })
-      const narrow = await made.newToken({ limits: { rpm: null, tpm: null, concurrency: 5 } })
-      const { model: slow } = await made.serve('sim-words-40-pace-50')
+      const narrow = await furnisher.newToken({ limits: { rpm: null, tpm: null, concurrency: 5 } })
+      const { model: slow } = await furnisher.serve('sim-words-40-pace-50')
       assert.deepEqual(countOf(await volley(40, narrow.key, ask(slow, { stream: true }))), {
         200: 5,
         429: 35,
@@ -188,26 +188,26 @@ for (const engine of oneEngine('sqlite')) {
 
     it('free the concurrency slot of a request before its last byte is sent', async () => {
       const limits = { rpm: null, tpm: null, concurrency: 1 }
-      const { model } = await made.serve('sim-words-2')
-      const { key: limitedKey } = await made.newToken({ unlimited_quota: true, limits })
-      const { model: limitedModel } = await made.serve('sim-words-2', { limits })
-      const { key } = await made.newToken({ unlimited_quota: true })
-      for (const [token, asked] of [
+      const { model } = await furnisher.serve('sim-words-2')
+      const { key: limitedKey } = await furnisher.newToken({ unlimited_quota: true, limits })
+      const { model: limitedModel } = await furnisher.serve('sim-words-2', { limits })
+      const { key } = await furnisher.newToken({ unlimited_quota: true })
+      for (const [token, requestedModel] of [
         [limitedKey, model],
         [key, limitedModel],
       ] as const)
         for (const stream of [false, true])
           for (let i = 0; i < 15; i++) {
-            const { status, text } = await client.chat(token, ask(asked, { stream }))
+            const { status, text } = await client.chat(token, ask(requestedModel, { stream }))
             assert.equal(status, 200, text)
           }
     })
 
     it('skips a channel that has reached its limit over all workers', async () => {
-      const { model } = await made.serve(['sim-words-3', 'sim-words-5'], {
+      const { model } = await furnisher.serve(['sim-words-3', 'sim-words-5'], {
         limits: { rpm: 10, tpm: null, concurrency: null },
       })
-      const { key } = await made.newToken()
+      const { key } = await furnisher.newToken()
       const replies = await volley(60, key, ask(model))
       assert.deepEqual(countOf(replies), { 200: 20, 503: 40 })
     })
@@ -226,8 +226,8 @@ for (const engine of oneEngine('sqlite')) {
 
     for (const how of ['deleted', 'disabled'] as const)
       it(`refuses a token on every worker after it was ${how}`, async () => {
-        const { model } = await made.serve('sim-words-2')
-        const { id, key } = await made.newToken({ unlimited_quota: true })
+        const { model } = await furnisher.serve('sim-words-2')
+        const { id, key } = await furnisher.newToken({ unlimited_quota: true })
         let isGone = false
         let late = 0
         let served = 0
@@ -252,8 +252,8 @@ for (const engine of oneEngine('sqlite')) {
       })
 
     it('refuses a token on every worker after its quota was lowered to 0', async () => {
-      const { model } = await made.serve('sim-words-2')
-      const { id, key } = await made.newToken({ remain_quota: 50_000_000 })
+      const { model } = await furnisher.serve('sim-words-2')
+      const { id, key } = await furnisher.newToken({ remain_quota: 50_000_000 })
       let isLowered = false
       let late = 0
       let served = 0
@@ -275,8 +275,8 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('sends nothing to a channel after it was disabled', async () => {
-      const { model, channels } = await made.serve('sim-words-2')
-      const { key } = await made.newToken({ unlimited_quota: true })
+      const { model, channels } = await furnisher.serve('sim-words-2')
+      const { key } = await furnisher.newToken({ unlimited_quota: true })
       let isGone = false
       let late = 0
       let served = 0
@@ -298,16 +298,16 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('replaces a worker that was killed, and settles its journal', async () => {
-      const { model } = await made.serve('sim-words-30-pace-10', {}, { per_call: 0.01 })
-      const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
+      const { model } = await furnisher.serve('sim-words-30-pace-10', {}, { per_call: 0.01 })
+      const { id, key } = await furnisher.newToken({ remain_quota: 5_000_000 })
       const before = childrenOf(server.pid)
-      const seen = await seenInAll()
+      const requestsBefore = await seenInAll()
       const volleyed = Promise.allSettled(
         Array.from({ length: 64 }, () => client.chat(key, ask(model, { stream: true }))),
       )
       // By then most requests are running, some on every worker.
       await until('the provider to be asked', async () =>
-        (await seenInAll()) >= seen + 48 ? true : undefined,
+        (await seenInAll()) >= requestsBefore + 48 ? true : undefined,
       )
       process.kill(before[1] ?? 0, 'SIGKILL')
       const replies = await volleyed
@@ -332,8 +332,8 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('serves at the same address with all workers after one was killed, and after all were', async () => {
-      const { model } = await made.serve('sim-words-2')
-      const { id, key } = await made.newToken({ unlimited_quota: true })
+      const { model } = await furnisher.serve('sim-words-2')
+      const { id, key } = await furnisher.newToken({ unlimited_quota: true })
       const kill = async (pids: readonly number[]) => {
         for (const pid of pids) process.kill(pid, 'SIGKILL')
         await until('them to end', () => (pids.some(isAlive) ? undefined : true))
@@ -350,8 +350,8 @@ for (const engine of oneEngine('sqlite')) {
 
     it('ends all workers with their supervisor, and restarts on the same journals with fewer', async () => {
       // Slow, so that the first stream still runs when the last has started.
-      const { model } = await made.serve('sim-words-500-pace-20')
-      const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
+      const { model } = await furnisher.serve('sim-words-500-pace-20')
+      const { id, key } = await furnisher.newToken({ remain_quota: 5_000_000 })
       const before = await seenInAll()
       const volleyed = Promise.allSettled(
         Array.from({ length: 32 }, () => client.chat(key, ask(model, { stream: true }))),

@@ -86,14 +86,14 @@ function describePages(): void {
     page = `<form id=f method=post enctype=text/plain action="${relay.gateway.url}/v1/chat/completions?key=${key}">
       <input name='${name}"user":"' value='${value}'></form><script>f.submit()</script>`
     const tab = await root.newPage()
-    const asked = provider.seen.length
+    const requestsBefore = provider.seen.length
     // Another site, not merely another port: the same machine under another name.
     await tab.goto(`http://localhost:${foreign.port}/`)
     await tab.waitForURL(/\/v1\/chat\/completions/)
     await tab.waitForLoadState('networkidle')
     assert.doesNotMatch(await tab.title(), /read/)
     assert.match(await tab.content(), /cross_site_refused/)
-    assert.equal(provider.seen.length, asked)
+    assert.equal(provider.seen.length, requestsBefore)
     await tab.close()
   })
 
@@ -120,15 +120,15 @@ function describePages(): void {
     page = '<title>app</title>'
     const tab = await root.newPage()
     await tab.goto(`http://localhost:${foreign.port}/`)
-    const read = (url: string, token: string, asked: unknown) =>
+    const read = (url: string, token: string, requestBody: unknown) =>
       fetch(url, {
         method: 'POST',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: JSON.stringify(asked),
+        body: JSON.stringify(requestBody),
       }).then(async reply => ({ status: reply.status, text: await reply.text() }))
-    const asked = { model, messages: [{ role: 'user', content: 'hi' }] }
+    const body = { model, messages: [{ role: 'user', content: 'hi' }] }
     const { status, text } = (await tab.evaluate(
-      `(${read})(...${JSON.stringify([`${relay.gateway.url}/v1/chat/completions`, key, asked])})`,
+      `(${read})(...${JSON.stringify([`${relay.gateway.url}/v1/chat/completions`, key, body])})`,
     )) as { status: number; text: string }
     assert.equal(status, 200, text)
     await tab.close()
