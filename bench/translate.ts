@@ -63,7 +63,7 @@ const PROVIDERS: Readonly<
 
 type Pair = { readonly client: string; readonly provider: string; readonly load: StreamLoad }
 
-async function furnish({ api, url, headers }: Sluice, upstream: string): Promise<Pair[]> {
+async function addContent({ api, url, headers }: Sluice, upstream: string): Promise<Pair[]> {
   for (const [provider, { base = '', ...fields }] of Object.entries(PROVIDERS)) {
     const channel = {
       name: provider,
@@ -106,7 +106,7 @@ export async function benchTranslate({ runs, engine }: Options): Promise<void> {
     await untilAnswers(`${upstream}/sim/requests`)
     sluice = await startSluice({ engine })
     const { pid } = sluice
-    const pairs = await furnish(sluice, upstream)
+    const pairs = await addContent(sluice, upstream)
     console.log(
       `translate: median of ${runs} runs; ${STREAMS.connections} streams at once of ${CHUNKS} chunks ${PACE_MS} ms apart\n`,
     )

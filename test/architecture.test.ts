@@ -188,14 +188,18 @@ describe('the language', () => {
     assert.ok(bare.length < 20, bare.map(({ name, at }) => `${at} ${name}`).join('\n'))
   })
 
-  it('declares the name of an exported type in one file only', () => {
-    const byName = Map.groupBy(readable.flatMap(exportedTypes), ({ name }) => name)
-    const twice = [...byName].filter(([, places]) => new Set(places.map(({ at }) => at)).size > 1)
-    assert.deepEqual(
-      twice.map(([name, places]) => `${name}: ${places.map(({ at }) => at).join(', ')}`),
-      [],
-    )
-  })
+  for (const [name, of] of [
+    ['the product', readable],
+    ['the tests', testFiles],
+  ] as const)
+    it(`declares the name of an exported type in one file of ${name} only`, () => {
+      const byName = Map.groupBy(of.flatMap(exportedTypes), type => type.name)
+      const twice = [...byName].filter(([, places]) => new Set(places.map(({ at }) => at)).size > 1)
+      assert.deepEqual(
+        twice.map(([type, places]) => `${type}: ${places.map(({ at }) => at).join(', ')}`),
+        [],
+      )
+    })
 
   it('names its subjects in comments: vague pronouns are below 0.5 in 1,000 words', () => {
     const words = [...readable, ...testFiles].flatMap(commentWords)

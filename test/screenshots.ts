@@ -2,9 +2,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { signIn, startBrowser, visit } from './support/browser.ts'
 import { PAGES, startConsole } from './support/console.ts'
+import { addContent } from './support/console-content.ts'
 import { ROOT_PASSWORD } from './support/gateway.ts'
 import { programPath } from './support/programs.ts'
-import { furnish } from './support/showroom.ts'
 
 /**
  * Takes a screenshot of every page, light and dark, at three widths, for review: `npm run screenshots`.
@@ -36,17 +36,17 @@ if (programPath('chromium') === undefined)
 mkdirSync(DIRECTORY, { recursive: true })
 const server = await startConsole()
 const browser = await startBrowser()
-const room = await furnish(server.url, server.api, server.simulator.url)
+const content = await addContent(server.url, server.api, server.simulator.url)
 const pages = [
   '/sign-in',
   ...PAGES,
-  `/channels/${room.channelId}`,
-  `/channels/${room.channelId}/edit`,
-  `/tokens/${room.tokenId}`,
-  `/users/${room.userId}`,
-  `/usage/${room.requestId}`,
-  `/videos/${room.videoId}`,
-  `/videos/${room.failedVideoId}`,
+  `/channels/${content.channelId}`,
+  `/channels/${content.channelId}/edit`,
+  `/tokens/${content.tokenId}`,
+  `/users/${content.userId}`,
+  `/usage/${content.requestId}`,
+  `/videos/${content.videoId}`,
+  `/videos/${content.failedVideoId}`,
   '/prices?edit=gpt-4o',
 ].filter(path => path.includes(pathPart))
 

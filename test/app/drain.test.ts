@@ -5,15 +5,15 @@ import { describeOverServers, startGateway } from '../support/gateway.ts'
 import { openClient } from '../support/http1.ts'
 import { until } from '../support/process.ts'
 import { askOnce, CLOSES, get, post, question } from '../support/raw-chat.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 
 describeOverServers('a gateway that drains', http => {
   it('is not ready, and serves requests on open and new connections, which it then closes', async () => {
     const gateway = await startGateway({ engine: 'sqlite', http })
     const { url } = await gateway.simulator()
-    const furnisher = createFurnisher(gateway.api, url)
-    const { model } = await furnisher.serve('sim-words-2')
-    const { key } = await furnisher.newToken()
+    const resources = createResources(gateway.api, url)
+    const { model } = await resources.serve('sim-words-2')
+    const { key } = await resources.newToken()
     const port = Number(new URL(gateway.url).port)
     const open = await openClient(port)
     open.socket.write(post(key, question(model)))

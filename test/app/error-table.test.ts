@@ -7,22 +7,22 @@ import {
   chat,
   createErrorReports,
   type Expectation,
-  type Furnisher,
   headOf,
   MESSAGES,
   type RelayRequest,
+  type Resources,
 } from '../support/error-reports.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { collectLog, type LogLines } from '../support/log-lines.ts'
 import { until } from '../support/process.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 
 type Case = Omit<Expectation, 'code'> & {
   /** The name of the case by default. */
   readonly code?: string
   /** Prepares the gateway; returns the token and the request. */
-  prepare(furnisher: Furnisher): Promise<{ readonly key: string; readonly sent: RelayRequest }>
+  prepare(resources: Resources): Promise<{ readonly key: string; readonly sent: RelayRequest }>
 }
 
 const MEGABYTE = 1024 * 1024
@@ -146,8 +146,8 @@ const CASES: Readonly<Record<string, Case>> = {
   no_channel_available: {
     status: 503,
     rule: 'routing',
-    prepare: async furnisher => {
-      const prepared = await served('sim-words-1', { limits: { rpm: 1 } })(furnisher)
+    prepare: async resources => {
+      const prepared = await served('sim-words-1', { limits: { rpm: 1 } })(resources)
       assert.equal((await send(prepared.key, prepared.sent)).status, 200)
       return prepared
     },
@@ -204,12 +204,12 @@ const CASES: Readonly<Record<string, Case>> = {
     status: 429,
     rule: 'rate_limit',
     action: 'raise_token_limit',
-    prepare: async furnisher => {
+    prepare: async resources => {
       const prepared = await served(
         'sim-words-1',
         {},
         { unlimited_quota: true, limits: { rpm: 1 } },
-      )(furnisher)
+      )(resources)
       assert.equal((await send(prepared.key, prepared.sent)).status, 200)
       return prepared
     },
@@ -269,9 +269,9 @@ const CASES: Readonly<Record<string, Case>> = {
   internal_error: {
     status: 500,
     rule: 'gateway',
-    prepare: async furnisher => {
+    prepare: async resources => {
       const path = '/v1/images/generations'
-      const prepared = await replayed(422, path, 'sim-status-422', { prompt: 'a dog' })(furnisher)
+      const prepared = await replayed(422, path, 'sim-status-422', { prompt: 'a dog' })(resources)
       // A damaged row of the store.
       await gateway.db.updateTable('idempotency').set({ answer_sealed: 'damaged' }).execute()
       return prepared
@@ -319,12 +319,12 @@ async function start(more: Readonly<Record<string, string>> = {}): Promise<void>
 }
 
 describe('a request that ends with an error (docs/reference/errors.md: Relay errors)', () => {
-  let furnisher: Furnisher
+  let resources: Resources
 
   before(async () => {
     simulator = await startSimulator()
     await start()
-    furnisher = createFurnisher(gateway.api, simulator.url)
+    resources = createResources(gateway.api, simulator.url)
   })
   after(async () => {
     await gateway?.close()
@@ -333,10 +333,10 @@ describe('a request that ends with an error (docs/reference/errors.md: Relay err
 
   for (const [name, { prepare, code = name, ...expected }] of Object.entries(CASES))
     it(`is found and explained: ${name}`, async () => {
-      const { key, sent: request } = await prepare(furnisher)
+      const { key, sent: request } = await prepare(resources)
       const reply = await send(key, request)
       assert.equal(reply.status, expected.status, reply.text)
-      await mustBeFound(furnisher, reply, { ...expected, code })
+      await mustBeFound(resources, reply, { ...expected, code })
     })
 
   it('is provoked here for every code of the table', () => {
@@ -362,12 +362,12 @@ describe('a request that ends with an error (docs/reference/errors.md: Relay err
 const MAX_CONNECTIONS = 50
 
 describe('a request that a busy gateway refuses', () => {
-  let furnisher: Furnisher
+  let resources: Resources
 
   before(async () => {
     simulator = await startSimulator()
     await start({ SLUICE_MAX_CONNECTIONS: String(MAX_CONNECTIONS) })
-    furnisher = createFurnisher(gateway.api, simulator.url)
+    resources = createResources(gateway.api, simulator.url)
   })
   after(async () => {
     await gateway?.close()
@@ -386,7 +386,7 @@ describe('a request that a busy gateway refuses', () => {
   }
 
   it('is found and explained: overloaded, also if its token was never used before', async () => {
-    const { key } = await furnisher.newToken()
+    const { key } = await resources.newToken()
     const [relayed, managed] = await whileFull(() =>
       Promise.all(
         [headOf(key), headOf('sat-unknown', '/api/status')].map(async head => {
@@ -399,7 +399,7 @@ describe('a request that a busy gateway refuses', () => {
     )
     const expected = { status: 503, code: 'overloaded', rule: 'gateway', isFoundByText: false }
     assert.deepEqual([relayed?.status, managed?.status], [503, 503])
-    await mustBeFound(furnisher, { requestId: relayed?.requestId ?? '' }, expected)
+    await mustBeFound(resources, { requestId: relayed?.requestId ?? '' }, expected)
     await mustBeLogged({ requestId: managed?.requestId ?? '' }, expected, 'sluice_management_requests_total')
   })
 })
@@ -486,13 +486,13 @@ describe('an error of the management API (docs/reference/errors.md: Management e
 
   before(async () => {
     await start({ SLUICE_MAX_MEMORY_MB: '64' })
-    const furnisher = createFurnisher(gateway.api, '')
+    const resources = createResources(gateway.api, '')
     const user = { username: 'somebody', password: 'long enough' }
-    await furnisher.must(api('POST', '/api/user/', user))
+    await resources.must(api('POST', '/api/user/', user))
     const { headers } = await api('POST', '/api/user/login', user, { token: null })
     const cookie = headers.get('set-cookie')?.split(';')[0] ?? ''
     userToken = (
-      await furnisher.must(
+      await resources.must(
         api('POST', '/api/user/access_token/', { name: 'test' }, { token: null, headers: { cookie } }),
       )
     ).token

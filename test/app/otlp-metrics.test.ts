@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts'
 import { newDirectory, type Server, startServer, until } from '../support/process.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 
 const CUMULATIVE = 2
 const INTERVAL_MS = 200
@@ -35,9 +35,9 @@ for (const protocol of ['http/protobuf', 'http/json'])
     })
 
     it('are the metrics for Prometheus, and those of the GenAI conventions', async () => {
-      const furnisher = createFurnisher(server.api, simulator?.url ?? '')
-      const { model } = await furnisher.serve('sim-words-4')
-      const { key } = await furnisher.newToken({ unlimited_quota: true })
+      const resources = createResources(server.api, simulator?.url ?? '')
+      const { model } = await resources.serve('sim-words-4')
+      const { key } = await resources.newToken({ unlimited_quota: true })
       const chat = (more: Readonly<Record<string, unknown>> = {}) =>
         server.api(
           'POST',

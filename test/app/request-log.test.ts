@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { logLines, newDirectory, type Server, startServer, until } from '../support/process.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 
 describe('the log line of a request (docs/operating/monitoring.md: Logs)', () => {
   let simulator: Simulator | undefined
   let server: Server
-  let furnisher: ReturnType<typeof createFurnisher>
+  let resources: ReturnType<typeof createResources>
 
   before(async () => {
     simulator = await startSimulator()
     server = await startServer({ dataDir: newDirectory(), env: { SLUICE_LOG: 'info' } })
-    furnisher = createFurnisher(server.api, simulator.url)
+    resources = createResources(server.api, simulator.url)
   })
   after(async () => {
     await server?.stop()
@@ -30,8 +30,8 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
   const untilLine = (requestId: string | null) => until('the line', () => lineOf(requestId))
 
   it('has the request, its caller, channel, tokens, cost and times', async () => {
-    const { model, channels } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
-    const { id, key } = await furnisher.newToken({ unlimited_quota: true })
+    const { model, channels } = await resources.serve('sim-words-4', {}, { per_call: 0.01 })
+    const { id, key } = await resources.newToken({ unlimited_quota: true })
     const response = await chat(key, model)
     await response.text()
     const { time, ms, first_ms, level, ...line } = await untilLine(response.headers.get('x-request-id'))
@@ -52,7 +52,7 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
   })
 
   it('has the code of a rejected request, also with an unknown credential', async () => {
-    const { id, key } = await furnisher.newToken({ unlimited_quota: true })
+    const { id, key } = await resources.newToken({ unlimited_quota: true })
     const knownKeyResponse = await chat(key, 'no-such-model')
     const line = await untilLine(knownKeyResponse.headers.get('x-request-id'))
     assert.deepEqual(
@@ -65,8 +65,8 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
   })
 
   it('is that of its own request if requests alternate', async () => {
-    const models = [await furnisher.serve('sim-words-4'), await furnisher.serve('sim-words-5-ü')]
-    const tokens = await Promise.all(models.map(() => furnisher.newToken({ unlimited_quota: true })))
+    const models = [await resources.serve('sim-words-4'), await resources.serve('sim-words-5-ü')]
+    const tokens = await Promise.all(models.map(() => resources.newToken({ unlimited_quota: true })))
     for (let turn = 0; turn < 6; turn++) {
       const { id, key } = tokens[turn % 2] as (typeof tokens)[number]
       const { model, channels } = models[turn % 2] as (typeof models)[number]
@@ -87,8 +87,8 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
   })
 
   it('is followed by a warning with the words of the provider when a key cools down', async () => {
-    const { model, channels } = await furnisher.serve('sim-status-401')
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const { model, channels } = await resources.serve('sim-status-401')
+    const { key } = await resources.newToken({ unlimited_quota: true })
     assert.equal((await chat(key, model)).status, 502)
     const line = await until('the warning', () =>
       logLines(server.stdout()).find(
@@ -116,9 +116,9 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
   })
 
   it('is written for no request if the setting log_requests is 0', async () => {
-    await furnisher.must(server.api('PUT', '/api/setting/', { log_requests: 0 }))
+    await resources.must(server.api('PUT', '/api/setting/', { log_requests: 0 }))
     const response = await chat(`sk-${'0'.repeat(48)}`, 'any')
-    await furnisher.must(server.api('PUT', '/api/setting/', { log_requests: 1 }))
+    await resources.must(server.api('PUT', '/api/setting/', { log_requests: 1 }))
     const later = await chat(`sk-${'0'.repeat(48)}`, 'any')
     await untilLine(later.headers.get('x-request-id'))
     assert.equal(lineOf(response.headers.get('x-request-id')), undefined)

@@ -6,7 +6,7 @@ import { startSimulator } from '../../simulator/server.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startLineReceiver } from '../support/line-receiver.ts'
 import { newDirectory, newGround, startGatewayOn, until } from '../support/process.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 import { chatWith, describeShippedRecords } from '../support/shipped-records.ts'
 
 // A system test kills the gateway instead.
@@ -28,9 +28,9 @@ describe('records of two gateways with one database', () => {
     const other = await startGatewayOn({ ...first, dataDir: join(newDirectory(), 'data'), env })
     let isClosed = false
     try {
-      const furnisher = createFurnisher(one.api, simulator.url)
-      const { model } = await furnisher.serve('sim-words-2')
-      const { key } = await furnisher.newToken({ unlimited_quota: true })
+      const resources = createResources(one.api, simulator.url)
+      const { model } = await resources.serve('sim-words-2')
+      const { key } = await resources.newToken({ unlimited_quota: true })
       const requestIds: (string | null)[] = []
       for (let i = 0; i < 6; i++)
         for (const server of [one, other]) requestIds.push(await chatWith(server, key)(model))

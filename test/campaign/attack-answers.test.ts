@@ -13,7 +13,7 @@ import {
   verifyThroughSocket,
 } from '../support/process.ts'
 import { fc } from '../support/properties.ts'
-import { createFurnisher, fetchPatiently } from '../support/relay.ts'
+import { createResources, fetchPatiently } from '../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const ANSWERS = isCampaign ? 2_000 : 60
@@ -212,10 +212,10 @@ describe(`${ANSWERS} hostile responses`, () => {
     provider = await startProvider()
     ground = await newGround('sqlite')
     server = await startServer({ ...ground, isMeasured: true })
-    const furnisher = createFurnisher(server.api, provider.url)
+    const resources = createResources(server.api, provider.url)
     for (const [vendor, { type }] of Object.entries(VENDORS))
-      models.set(vendor as Vendor, (await furnisher.serve(`sent-${vendor}`, { type })).model)
-    key = (await furnisher.newToken({ unlimited_quota: true })).key
+      models.set(vendor as Vendor, (await resources.serve(`sent-${vendor}`, { type })).model)
+    key = (await resources.newToken({ unlimited_quota: true })).key
   })
   after(async () => {
     provider.close()

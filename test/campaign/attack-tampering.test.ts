@@ -7,8 +7,8 @@ import { sql } from 'kysely'
 import type { Db } from '../../src/store/engine/store.ts'
 import { fitBalances, fitHead, relink } from '../support/forged-chain.ts'
 import { oneEngine } from '../support/gateway.ts'
+import { createDraw, type Draw } from '../support/random-writes.ts'
 import { createStoppedBooks, type StoppedBooks, type Tampering } from '../support/stopped-books.ts'
-import { createDraw, type Draw } from '../support/storm.ts'
 import { allRows } from '../support/tables.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined

@@ -11,8 +11,15 @@ import { type Body, CONTROL_TEXTS, corrupted, ODD_TEXTS } from '../support/corru
 import { type Gateway, oneEngine, ROOT_TOKEN, suiteGateway } from '../support/gateway.ts'
 import '../support/own-process.ts'
 import { fc } from '../support/properties.ts'
+import {
+  type RouteRequest,
+  type RouteResponse,
+  type Send,
+  sendAll,
+  sendInto,
+  sendOverHttp,
+} from '../support/route-requests.ts'
 import { createTableDigests, type TableDigests } from '../support/tables.ts'
-import { type Hit, type Send, type Shot, sendAll, sendInto, sendOverHttp } from '../support/volley.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 
@@ -255,7 +262,7 @@ const reads = routes.filter(([, route]) => route.method === 'GET')
 const pathOf = (route: Route, id: string) => route.path.replace(/:\w+/g, id)
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-const bodyShot = (route: Route, { bytes, contentType }: Body): Shot => ({
+const bodyRequest = (route: Route, { bytes, contentType }: Body): RouteRequest => ({
   method: route.method,
   path: pathOf(route, '1'),
   headers: { ...bearer(ROOT_TOKEN), ...(contentType === undefined ? {} : { 'content-type': contentType }) },
@@ -292,7 +299,7 @@ function bodiesFor(name: string, route: Route, good: object, count: number): { b
 const describeBody = ({ bytes, contentType }: Body) =>
   `${contentType} ${bytes.toString('latin1').slice(0, 300)}`
 
-function assertRefused({ status, text, body }: Hit, bodyDescription: string): void {
+function assertRefused({ status, text, body }: RouteResponse, bodyDescription: string): void {
   const summary = `${status} ${text.slice(0, 300)} for ${bodyDescription}`
   assert.equal(status, 400, summary)
   assert.equal(body?.success, false, summary)
@@ -413,7 +420,7 @@ for (const engine of oneEngine('postgres')) {
     const gateway = suiteGateway({ engine })
     let http: ReturnType<typeof sendOverHttp>
     let inject: Send
-    let things: Awaited<ReturnType<typeof furnish>>
+    let things: Awaited<ReturnType<typeof addContent>>
     let tables: TableDigests
     before(async () => {
       // The first request loads the management API.
@@ -421,7 +428,7 @@ for (const engine of oneEngine('postgres')) {
       assert.ok(app)
       inject = sendInto(app)
       http = sendOverHttp(gateway.url)
-      things = await furnish(gateway)
+      things = await addContent(gateway)
       tables = createTableDigests(gateway)
     })
     after(async () => {
@@ -449,8 +456,8 @@ for (const engine of oneEngine('postgres')) {
         await sendAll(
           inject,
           bad,
-          body => bodyShot(route, body),
-          (hit, body) => assertRefused(hit, describeBody(body)),
+          body => bodyRequest(route, body),
+          (response, body) => assertRefused(response, describeBody(body)),
         )
         assert.deepEqual(await tables.read(), untouched, 'a refused body was written')
         const unusual = odd.slice(0, COUNTS.odd)
@@ -462,9 +469,9 @@ for (const engine of oneEngine('postgres')) {
     it('is 413 for a body larger than 4 MiB, before it is parsed', async () => {
       const body = Buffer.from(`{"name":"${'x'.repeat(4 * 1024 * 1024)}"}`)
       const headers = { ...bearer(ROOT_TOKEN), 'content-type': 'application/json' }
-      const hit = await http.send({ method: 'POST', path: '/api/token/', headers, body })
-      assert.equal(hit.status, 413)
-      assert.equal(hit.body.code, 'too_large')
+      const response = await http.send({ method: 'POST', path: '/api/token/', headers, body })
+      assert.equal(response.status, 413)
+      assert.equal(response.body.code, 'too_large')
     })
 
     /** Input that the contract allows may still be refused, and then it changes nothing either. */
@@ -472,7 +479,7 @@ for (const engine of oneEngine('postgres')) {
       const storedDigests = name === 'login' ? withoutAudit : (digests: Record<string, string>) => digests
       let last = await tables.read()
       for (const body of bodies) {
-        const { status, text } = await inject(bodyShot(route, body))
+        const { status, text } = await inject(bodyRequest(route, body))
         assert.ok(status < 500, `${status} ${text} for ${describeBody(body)}`)
         const now = await tables.read()
         if (status >= 400)
@@ -491,7 +498,7 @@ for (const engine of oneEngine('postgres')) {
       await sendAll(
         inject,
         bodies,
-        body => bodyShot(route, body),
+        body => bodyRequest(route, body),
         ({ status, text }, body) =>
           assert.ok(status >= 400 && status < 500, `${status} ${text} for ${describeBody(body)}`),
       )
@@ -515,11 +522,11 @@ for (const engine of oneEngine('postgres')) {
       await sendAll(
         http.send,
         shots,
-        shot => ({ method: 'GET', ...shot }),
-        ({ status, text }, shot) => {
+        request => ({ method: 'GET', ...request }),
+        ({ status, text }, request) => {
           // A provider that cannot be reached is a 502 or 503, which is no error of the gateway.
-          assert.ok(status !== 500, `${name}: ${status} ${text} for ${shot.path}`)
-          assert.ok(!text.includes(STRANGER) || seesEverybody(route), `${name}: ${text} for ${shot.path}`)
+          assert.ok(status !== 500, `${name}: ${status} ${text} for ${request.path}`)
+          assert.ok(!text.includes(STRANGER) || seesEverybody(route), `${name}: ${text} for ${request.path}`)
         },
       )
       // Some thirty routes have each of these two, and one guard, which so gets each credential.
@@ -539,7 +546,7 @@ for (const engine of oneEngine('postgres')) {
 
 const seesEverybody = ({ access }: Route) => access === 'admin' || access === 'root'
 
-async function furnish(gateway: Gateway) {
+async function addContent(gateway: Gateway) {
   const create = async (path: string, body: unknown, token?: string) => {
     const reply = await gateway.api('POST', path, body, token === undefined ? {} : { token })
     assert.equal(reply.status, 200, reply.text)

@@ -4,17 +4,17 @@ import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
 import { configSchema } from '../../src/manage/contract/config-file.ts'
+import { commandFolder } from '../support/command-folder.ts'
 import { startConnectProxy } from '../support/outbound-proxies.ts'
 import { PRIVATE_CA, PRIVATE_CLIENT, PRIVATE_SERVER } from '../support/private-ca.ts'
 import { newGround, run, settingsOf, startGatewayOn } from '../support/process.ts'
-import { workplace } from '../support/workplace.ts'
 
 const KEY = 'sk-provider-canary-1234567'
 const CHANGES = 2
 
 describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)', () => {
   it('reads a directory, and secrets from files beside it', async () => {
-    const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
+    const { sluice, write } = commandFolder(settingsOf(await newGround('sqlite')))
     write('conf/20-aliases.yml', 'version: 1\naliases: [{name: a, target: b, channels: [c]}]\n')
     write('conf/10-channels.yaml', 'version: 1\nchannels: [{name: c, type: 1, key: "file:../key.txt"}]\n')
     write('conf/30.json', '{"version": 1, "settings": [{"key": "attempts", "value": 2}]}')
@@ -56,7 +56,7 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
     })
     const ground = await newGround('sqlite')
     const PROXY_URL = `http://ann:canary-password@127.0.0.1:${proxy.port}`
-    const { sluice, write } = workplace({ ...settingsOf(ground), PROVIDER_KEY: KEY, PROXY_URL })
+    const { sluice, write } = commandFolder({ ...settingsOf(ground), PROVIDER_KEY: KEY, PROXY_URL })
     test.after(async () => {
       await proxy.close()
       provider.closeAllConnections()
@@ -109,7 +109,7 @@ channels:
   })
 
   it('names the file and line of a mistake, and changes nothing', async () => {
-    const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
+    const { sluice, write } = commandFolder(settingsOf(await newGround('sqlite')))
     for (const [text, message] of [
       ['version: 1\nchannels:\n  - name: a\n    type: 1\n   key: x\n', /^sluice: bad\.yaml:\d+: /],
       ['version: 1\nchannels:\n  - name: a\n    name: b\n', /^sluice: bad\.yaml:4: Map keys must be unique/],
@@ -173,7 +173,7 @@ channels:
   })
 
   it('warns of secrets that are written in the file', async () => {
-    const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
+    const { sluice, write } = commandFolder(settingsOf(await newGround('sqlite')))
     write('plain.yaml', `version: 1\nchannels: [{name: a, type: 1, key: ${KEY}}]\n`)
     const { code, stderr } = await sluice('apply', '-f', 'plain.yaml')
     assert.equal(code, 0)
@@ -182,7 +182,7 @@ channels:
   })
 
   it('tries the file of secrets before it changes anything', async () => {
-    const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
+    const { sluice, write } = commandFolder(settingsOf(await newGround('sqlite')))
     write('sluice.yaml', 'version: 1\ntokens: [{name: app}]\n')
     write('other.json', '{}')
     for (const file of ['other.json', 'no/such/directory/file'])
@@ -195,7 +195,7 @@ channels:
 
   it('is listed, shown, compared and rolled back by sluice config', async () => {
     const ground = await newGround('sqlite')
-    const { sluice, write } = workplace(settingsOf(ground))
+    const { sluice, write } = commandFolder(settingsOf(ground))
     write('one.yaml', 'version: 1\naliases: [{name: a, target: b}]\n')
     write('two.yaml', 'version: 1\naliases: [{name: a, target: c}]\n')
     assert.equal((await sluice('apply', '-f', 'one.yaml')).code, 0)

@@ -20,7 +20,7 @@ import {
   startServer,
   until,
 } from '../support/process.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 import { failedStart } from '../support/start.ts'
 
 after(stopOwnPostgres)
@@ -33,8 +33,8 @@ async function query(url: string, statement: string): Promise<void> {
 }
 
 /** Uses most of what a gateway stores. */
-async function furnish(server: Server, upstream: string) {
-  const { must, serve, newToken } = createFurnisher(server.api, upstream)
+async function addContent(server: Server, upstream: string) {
+  const { must, serve, newToken } = createResources(server.api, upstream)
   const { model } = await serve('sim-words-4')
   const { model: failing } = await serve('sim-status-500')
   const user = await must(
@@ -93,7 +93,7 @@ describe('sluice migrate --to postgres://…', () => {
     })
     const ground = await newGround('sqlite')
     const server = await startServer(ground)
-    const fixture = await furnish(server, simulator.url)
+    const fixture = await addContent(server, simulator.url)
     await until('the rows', async () =>
       (await server.api('GET', '/api/log/')).body.data.total >= 12 ? true : undefined,
     )
@@ -148,7 +148,7 @@ describe('sluice migrate --to postgres://…', () => {
     const body = { model: fixture.model, messages: [{ role: 'user', content: 'Hi' }] }
     const reply = await moved.api('POST', '/v1/chat/completions', body, { token: fixture.token.key })
     assert.equal(reply.status, 200, reply.text)
-    const { must, newToken } = createFurnisher(moved.api, simulator.url)
+    const { must, newToken } = createResources(moved.api, simulator.url)
     assert.ok((await newToken()).id > fixture.lastTokenId, 'ids are not reused')
     await must(moved.api('POST', '/api/user/manage', { id: fixture.userId, action: 'add_quota', value: 1 }))
     const report = await moved.operations.verify({})

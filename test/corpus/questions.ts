@@ -1,5 +1,5 @@
 /** A request that the simulator is asked when the corpus is written. */
-export type Question = {
+export type SimulatedQuestion = {
   readonly folder: string
   readonly name: string
   readonly about: string
@@ -411,9 +411,9 @@ const FAILURES = [
   ['status-503', 'A vendor that is overloaded.'],
 ] as const
 
-function questionsFor(speaker: Speaker): readonly Question[] {
+function questionsFor(speaker: Speaker): readonly SimulatedQuestion[] {
   const { folder, path, streamed, short, headers = {}, schemaModel = 'sim-small' } = speaker
-  const whole = (name: string, about: string, body: object, model = 'sim-small'): Question => ({
+  const whole = (name: string, about: string, body: object, model = 'sim-small'): SimulatedQuestion => ({
     folder,
     name,
     about,
@@ -421,7 +421,7 @@ function questionsFor(speaker: Speaker): readonly Question[] {
     path: path(model, false),
     body: isInPath(folder) ? { ...body } : { model, ...body },
   })
-  const stream = (name: string, about: string, body: object, model = SHORT): Question => ({
+  const stream = (name: string, about: string, body: object, model = SHORT): SimulatedQuestion => ({
     folder,
     name: `${name}-stream`,
     about,
@@ -474,7 +474,7 @@ function questionsFor(speaker: Speaker): readonly Question[] {
 /** Formats whose address names the model; their bodies have none. */
 const isInPath = (folder: string) => folder === 'gemini' || folder === 'bedrock'
 
-const MEDIA: readonly Question[] = [
+const MEDIA: readonly SimulatedQuestion[] = [
   {
     folder: 'openai-completions',
     name: 'text',
@@ -561,4 +561,4 @@ const MEDIA: readonly Question[] = [
   },
 ]
 
-export const QUESTIONS: readonly Question[] = [...SPEAKERS.flatMap(questionsFor), ...MEDIA]
+export const QUESTIONS: readonly SimulatedQuestion[] = [...SPEAKERS.flatMap(questionsFor), ...MEDIA]

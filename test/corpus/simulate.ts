@@ -1,7 +1,7 @@
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import { startSimulator } from '../../simulator/server.ts'
 import { type CorpusLine, frameOf } from '../support/corpus.ts'
-import { QUESTIONS, type Question } from './questions.ts'
+import { QUESTIONS, type SimulatedQuestion } from './questions.ts'
 
 const NOW_MS = 1_767_312_000_000
 
@@ -25,7 +25,7 @@ export async function simulateCorpus(): Promise<ReadonlyMap<string, string>> {
   }
 }
 
-async function ask(url: string, question: Question): Promise<string> {
+async function ask(url: string, question: SimulatedQuestion): Promise<string> {
   const { folder, about, vendor, path, headers, body, expected } = question
   const response = await fetch(url + path, {
     method: 'POST',

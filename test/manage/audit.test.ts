@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { ENGINES, type Gateway, ROOT_PASSWORD, suiteGateway } from '../support/gateway.ts'
 
-type Told = {
+type AuditEntry = {
   seq: number
   time: number
   actor_id: number
@@ -34,9 +34,9 @@ for (const engine of ENGINES) {
         token: who.accessToken,
         headers: { 'x-forwarded-for': '203.0.113.7' },
       })
-    const audit = async (query = ''): Promise<Told[]> =>
+    const audit = async (query = ''): Promise<AuditEntry[]> =>
       (await gateway.api('GET', `/api/audit/?page_size=500&${query}`)).body.data.items
-    const latest = async () => (await audit())[0] as Told
+    const latest = async () => (await audit())[0] as AuditEntry
 
     describe('a record', () => {
       it('contains the actor, time, credential, address, request and change', async () => {
@@ -196,7 +196,7 @@ for (const engine of ENGINES) {
         )
         const { data } = (await gateway.api('GET', '/api/audit/?p=2&page_size=3')).body
         assert.deepEqual(
-          data.items.map(({ seq }: Told) => seq),
+          data.items.map(({ seq }: AuditEntry) => seq),
           all.slice(3, 6).map(({ seq }) => seq),
         )
         assert.equal(data.total, all.length)

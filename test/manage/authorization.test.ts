@@ -6,10 +6,10 @@ import { ROLE } from '../../src/domain/role.ts'
 import { contract } from '../../src/manage/contract/index.ts'
 import type { Access, Route } from '../../src/manage/contract/route.ts'
 import {
-  assemble,
   CALLERS,
   type Caller,
-  type Cast,
+  type Callers,
+  createCallers,
   isMember,
   type Kind,
   MEMBERS,
@@ -18,12 +18,12 @@ import {
   requestIdOf,
   UNKNOWN_ID,
   videoIdOf,
-} from '../support/cast.ts'
+} from '../support/callers.ts'
 import { BOTH_VARIABLE } from '../support/engines.ts'
 import { type EngineName, oneEngine, suiteGateway } from '../support/gateway.ts'
 import '../support/own-process.ts'
+import { sendOverHttp } from '../support/route-requests.ts'
 import { createTableDigests, type TableDigests } from '../support/tables.ts'
-import { sendOverHttp } from '../support/volley.ts'
 
 type Verdict = 401 | 403 | 404 | 'passes'
 
@@ -454,11 +454,11 @@ for (const engine of oneEngine('sqlite')) {
       registered.length = 0
     })
     const gateway = suiteGateway({ engine })
-    let cast: Cast
+    let callers: Callers
     let tables: TableDigests
     let http: ReturnType<typeof sendOverHttp>
     before(async () => {
-      cast = await assemble(gateway)
+      callers = await createCallers(gateway)
       tables = createTableDigests(gateway)
       http = sendOverHttp(gateway.url)
     })
@@ -530,7 +530,7 @@ for (const engine of oneEngine('sqlite')) {
         ]) {
           const reply = await gateway.api('GET', path, undefined, {
             token: null,
-            headers: cast.headersOf[caller],
+            headers: callers.headersOf[caller],
           })
           assert.deepEqual([reply.status, reply.body.code], [404, 'not_found'], `${caller} ${path}`)
         }
@@ -550,28 +550,28 @@ for (const engine of oneEngine('sqlite')) {
 
     it('lists only the caller’s own objects, also for Root', async () => {
       for (const member of MEMBERS) {
-        const { id, token } = cast.members[member]
-        const owned = await cast.furnish(member)
-        await cast.furnish('nobody')
+        const { id, token } = callers.members[member]
+        const owned = await callers.addContent(member)
+        await callers.addContent('nobody')
         const list = async (path: string) =>
           (await gateway.api('GET', `${path}?page_size=500`, undefined, { token })).body.data
         const idsIn = (items: { id: number }[]) => items.map(item => item.id)
         const tokens = (await list('/api/token/')).items
         assert.deepEqual([...new Set(tokens.map((each: { user_id: number }) => each.user_id))], [id])
         assert.ok(idsIn(tokens).includes(owned.token))
-        const theirs = await cast.idsOf(id)
+        const theirs = await callers.idsOf(id)
         assert.deepEqual(idsIn((await list('/api/user/access_token/')).items).sort(), theirs.accessTokens)
         assert.deepEqual(idsIn(await list('/api/user/sessions')).sort(), theirs.sessions)
       }
     })
 
     it('grants no rights from a body: a User cannot raise their own role or quota', async () => {
-      const { token } = cast.members.User
+      const { token } = callers.members.User
       const self = async () => (await gateway.api('GET', '/api/user/self', undefined, { token })).body.data
       const before = await self()
       const greedy = {
-        id: cast.members.Root.id,
-        user_id: cast.members.Root.id,
+        id: callers.members.Root.id,
+        user_id: callers.members.Root.id,
         role: 100,
         status: 1,
         quota: 1_000_000,
@@ -598,7 +598,7 @@ for (const engine of oneEngine('sqlite')) {
         const rows = await gateway.db.selectFrom('users').select(['id', 'role']).orderBy('id').execute()
         return rows.map(row => `${row.id}:${row.role}`)
       }
-      const target = await cast.make('user', 'a User', 'Root')
+      const target = await callers.make('user', 'a User', 'Root')
       const roles = await rolesNow()
       const password = 'a long password'
       const tries = [
@@ -609,11 +609,11 @@ for (const engine of oneEngine('sqlite')) {
         ['Admin', 'PUT', '/api/user/', { id: target, role: 100 }],
         ['Root', 'PUT', '/api/user/', { id: target, role: 100 }],
         ['Admin', 'POST', '/api/user/manage', { id: target, action: 'promote' }],
-        ['User', 'POST', '/api/user/manage', { id: cast.members.User.id, action: 'promote' }],
-        ['Admin', 'PUT', '/api/user/', { id: cast.members.Admin.id, role: 100 }],
+        ['User', 'POST', '/api/user/manage', { id: callers.members.User.id, action: 'promote' }],
+        ['Admin', 'PUT', '/api/user/', { id: callers.members.Admin.id, role: 100 }],
       ] as const
       for (const [member, method, path, body] of tries) {
-        const reply = await gateway.api(method, path, body, { token: cast.members[member].token })
+        const reply = await gateway.api(method, path, body, { token: callers.members[member].token })
         assert.deepEqual(
           [reply.status, reply.body.code],
           [403, 'forbidden'],
@@ -667,8 +667,8 @@ for (const engine of oneEngine('sqlite')) {
       const { params = {}, query = '', body } = naming && cell.owner ? naming.ask(id) : harmless(route)
       const headers =
         rule === 'ends the caller' && cell.expected === 'passes'
-          ? await cast.passing(cell.caller as Member)
-          : cast.headersOf[cell.caller]
+          ? await callers.passing(cell.caller as Member)
+          : callers.headersOf[cell.caller]
       const reply = await http.send({
         method: route.method,
         path: `${pathOf(route, params)}${query}`,
@@ -686,7 +686,7 @@ for (const engine of oneEngine('sqlite')) {
 
     const objectOf = (rule: Rule, { caller, owner }: Cell): Promise<number> => {
       assert.ok(typeof rule === 'object' && owner)
-      return cast.make(rule.kind, owner, caller)
+      return callers.make(rule.kind, owner, caller)
     }
   })
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { ENGINES, suiteGateway } from '../support/gateway.ts'
 
-type Told = { id: number; name: string }
-type Group = { tag: string | null; count: number; channels: Told[] }
+type ListedChannel = { id: number; name: string }
+type Group = { tag: string | null; count: number; channels: ListedChannel[] }
 
 for (const engine of ENGINES) {
   describe(`lists of channels on ${engine} (docs/reference/management-api.md: Channels)`, () => {
@@ -38,7 +38,7 @@ for (const engine of ENGINES) {
       return body.data
     }
     const names = async (query: string, path?: string) =>
-      ((await ask(query, path)).items as Told[]).map(channel => channel.name)
+      ((await ask(query, path)).items as ListedChannel[]).map(channel => channel.name)
     const search = (query: string) => names(query, '/api/channel/search')
 
     it('are sorted by priority, then by id, both descending', async () => {
@@ -102,7 +102,7 @@ for (const engine of ENGINES) {
     it('are filtered by type, which the counts by type ignore', async () => {
       const page = await ask('type=1')
       assert.deepEqual(
-        page.items.map((channel: Told) => channel.name),
+        page.items.map((channel: ListedChannel) => channel.name),
         ['gamma', 'alpha'],
       )
       assert.equal(page.total, 2)
@@ -217,7 +217,7 @@ for (const engine of ENGINES) {
       assert.equal(zone?.channels.length, 100)
       assert.equal((await ask('tag=zone&p=2&page_size=100')).items.length, 30)
       await gateway.api('POST', '/api/channel/batch', {
-        ids: reply.body.data.map((channel: Told) => channel.id),
+        ids: reply.body.data.map((channel: ListedChannel) => channel.id),
       })
     })
   })

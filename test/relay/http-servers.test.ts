@@ -8,7 +8,7 @@ import { readBody } from '../../src/relay/intake/body.ts'
 import { describeOverServers, startGateway } from '../support/gateway.ts'
 import { openClient, post, startHttp } from '../support/http1.ts'
 import { until } from '../support/process.ts'
-import { createFurnisher, suiteRelay } from '../support/relay.ts'
+import { createResources, suiteRelay } from '../support/relay.ts'
 import { createRandom } from '../support/request-bytes.ts'
 
 /** How clients leave. */
@@ -162,10 +162,10 @@ describeOverServers('the relay', http => {
   it('stops after running requests, closes idle connections, and accepts no new ones', async () => {
     const gateway = await startGateway({ engine: 'sqlite', http, env: { SLUICE_DRAIN_S: '60' } })
     const { url } = await gateway.simulator()
-    const furnisher = createFurnisher(gateway.api, url)
-    const { model } = await furnisher.serve(['sim-words-20-pace-20'])
-    const { model: quick } = await furnisher.serve(['sim-words-2'])
-    const { key } = await furnisher.newToken()
+    const resources = createResources(gateway.api, url)
+    const { model } = await resources.serve(['sim-words-20-pace-20'])
+    const { model: quick } = await resources.serve(['sim-words-2'])
+    const { key } = await resources.newToken()
     const port = Number(new URL(gateway.url).port)
     const idle = await openClient(port)
     idle.socket.write(ask(key, question(quick)))

@@ -13,7 +13,7 @@ import { startOtlpReceiver } from '../support/otlp-receiver.ts'
 import { startConnectProxy } from '../support/outbound-proxies.ts'
 import { PRIVATE_CA, PRIVATE_SERVER } from '../support/private-ca.ts'
 import { newGround, startServer, until } from '../support/process.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'listed', object: 'model' }] })
 
@@ -126,7 +126,7 @@ describe('telemetry and shipping', () => {
       await otlp.close()
       await proxy.close()
     })
-    const { serve, newToken } = createFurnisher(server.api, simulator.url)
+    const { serve, newToken } = createResources(server.api, simulator.url)
     const { model } = await serve('sim-words-4')
     const { key } = await newToken()
     const body = { model, messages: [{ role: 'user', content: 'Hello!' }] }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import type { BodyPageRow } from '../../src/store/engine/schema.ts'
 import { bodyBytes, findBody, insertPages } from '../../src/store/usage/bodies.ts'
 import { createRetention } from '../../src/store/usage/retention.ts'
-import { requestIdOf } from '../support/cast.ts'
+import { requestIdOf } from '../support/callers.ts'
 import { ENGINES, suiteGateway } from '../support/gateway.ts'
 import { pageOf, rowOf } from '../support/kept-bodies.ts'
 

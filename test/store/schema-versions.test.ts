@@ -15,7 +15,7 @@ import {
   startServer,
   verifyThroughSocket,
 } from '../support/process.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 import { partitionNames } from '../support/tables.ts'
 
 after(stopOwnPostgres)
@@ -112,7 +112,7 @@ for (const engine of ENGINES) {
         await sql`insert into kysely_migration (name, timestamp) values ('9999-future', '2099')`.execute(db)
       })
       const server = await startServer(ground)
-      const { must, serve, newToken } = createFurnisher(server.api, simulator.url)
+      const { must, serve, newToken } = createResources(server.api, simulator.url)
       const { model } = await serve('sim-plain')
       const { key, id } = await newToken()
       const body = { model, messages: [{ role: 'user', content: 'Hi' }] }

@@ -125,7 +125,7 @@ const note = (trx: Trx, target: string) =>
   })
 
 /** A migrated store with its two chains and one user. */
-async function furnish({ db, migrate }: Store): Promise<number> {
+async function addContent({ db, migrate }: Store): Promise<number> {
   await migrate()
   return db.transaction().execute(async trx => {
     await startChain(trx, STORE_CHAIN)
@@ -179,7 +179,7 @@ for (const engine of ENGINES) {
 
     it('is migrated once: a second migration changes nothing', async () => {
       const store = place.open()
-      const userId = await furnish(store)
+      const userId = await addContent(store)
       const ran = () =>
         sql<{ name: string; timestamp: string }>`select name, timestamp from kysely_migration`.execute(
           store.db,
@@ -193,7 +193,7 @@ for (const engine of ENGINES) {
 
     it('fills the names of tokens from usage rows that are older than the table', async () => {
       const store = place.open()
-      const userId = await furnish(store)
+      const userId = await addContent(store)
       const tokenId = await store.db.transaction().execute(trx => makeToken(trx, userId, 'now'))
       await sql`drop table token_names`.execute(store.db)
       await sql`create index logs_token_name on logs (token_name)`.execute(store.db)
@@ -240,7 +240,7 @@ for (const engine of ENGINES) {
       place = await createPlace(engine)
       store = place.open()
       other = place.open()
-      userId = await furnish(store)
+      userId = await addContent(store)
     })
     after(() => place.remove())
 
@@ -584,7 +584,7 @@ describe('the SQLite store', () => {
   before(async () => {
     place = await createPlace('sqlite')
     store = place.open()
-    userId = await furnish(store)
+    userId = await addContent(store)
   })
   after(() => place.remove())
 
@@ -815,7 +815,7 @@ describe('a connection to PostgreSQL that breaks', () => {
 
   it('fails only its own transaction, even between two queries', async () => {
     const store = place.open()
-    const userId = await furnish(store)
+    const userId = await addContent(store)
     const broken = store.db.transaction().execute(async trx => {
       const id = await makeToken(trx, userId)
       const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx)
@@ -857,7 +857,7 @@ describe('transactions on PostgreSQL that could deadlock', () => {
     const stores = [place.open(), place.open(), place.open()]
     const [first] = stores
     assert.ok(first)
-    const userId = await furnish(first)
+    const userId = await addContent(first)
     const tokenIds: number[] = []
     for (let i = 0; i < 12; i++)
       tokenIds.push(await first.db.transaction().execute(trx => makeToken(trx, userId)))
@@ -925,7 +925,7 @@ describe('transactions on PostgreSQL that could deadlock', () => {
 
   it('are retried if they deadlock', async () => {
     const store = place.open()
-    const userId = await furnish(store)
+    const userId = await addContent(store)
     const [leftId, right] = await store.db
       .transaction()
       .execute(async trx => [await makeToken(trx, userId), await makeToken(trx, userId)])

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Api } from './gateway.ts'
 import { until } from './process.ts'
-import type { createFurnisher } from './relay.ts'
+import type { createResources } from './relay.ts'
 
-export type Furnisher = ReturnType<typeof createFurnisher>
+export type Resources = ReturnType<typeof createResources>
 export type RelayRequest = {
   readonly path?: string
   readonly method?: string
@@ -58,7 +58,7 @@ export function createErrorReports(gateway: () => Gateway) {
 
   /** Checks that a request is found by its id everywhere, with the rule that decided. */
   async function mustBeFound(
-    { must }: Pick<Furnisher, 'must'>,
+    { must }: Pick<Resources, 'must'>,
     reply: { readonly requestId: string; readonly text?: string },
     { status, code, rule, action, type = 5, isFoundByText = true }: Expectation,
   ): Promise<void> {

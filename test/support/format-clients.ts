@@ -15,7 +15,7 @@ export type Question = {
   readonly isLeaving?: boolean
 }
 
-export type Told = {
+export type ClientAnswer = {
   readonly text: string
   readonly reasoning: string
   readonly calls: readonly { readonly id: string; readonly name: string; readonly input: string }[]
@@ -29,14 +29,14 @@ export type Told = {
 }
 
 /** The results of all calls of a turn. */
-export type Results = { readonly question: Question; readonly told: Told }
+export type Results = { readonly question: Question; readonly told: ClientAnswer }
 
-export type Client = {
+export type FormatClient = {
   readonly format: 'openai-chat' | 'anthropic' | 'responses' | 'gemini'
   /** The finish reason of a complete response. */
   readonly stops: { readonly whole: string; readonly tools: string }
-  whole(question: Question, results?: Results): Promise<Told>
-  stream(question: Question, results?: Results): Promise<Told>
+  whole(question: Question, results?: Results): Promise<ClientAnswer>
+  stream(question: Question, results?: Results): Promise<ClientAnswer>
 }
 
 const PIXEL =
@@ -48,7 +48,7 @@ export const resultOf = (name: string) => `${name} has an answer`
 // biome-ignore lint/suspicious/noExplicitAny: a test uses three SDKs whose types have nothing in common
 type Loose = any
 
-function chatClient(apiKey: string, url: string): Client {
+function chatClient(apiKey: string, url: string): FormatClient {
   const api = new OpenAI({ apiKey, baseURL: `${url}/v1`, fetch: retryingFetch, maxRetries: 0 })
   const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
     model,
@@ -80,7 +80,7 @@ function chatClient(apiKey: string, url: string): Client {
     ...(schema && { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }),
     ...(isThinking && { reasoning_effort: 'high' }),
   })
-  const replyOf = (message: Loose, { usage, model }: Loose, stop: string): Told => ({
+  const replyOf = (message: Loose, { usage, model }: Loose, stop: string): ClientAnswer => ({
     text: message.content ?? '',
     reasoning: message.reasoning_content ?? '',
     calls: (message.tool_calls ?? []).map((call: Loose) => ({
@@ -137,7 +137,7 @@ function chatClient(apiKey: string, url: string): Client {
   }
 }
 
-function messagesClient(apiKey: string, url: string): Client {
+function messagesClient(apiKey: string, url: string): FormatClient {
   const api = new Anthropic({ apiKey, baseURL: url, fetch: retryingFetch, maxRetries: 0 })
   const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
     model,
@@ -170,7 +170,7 @@ function messagesClient(apiKey: string, url: string): Client {
     ...(schema && { output_config: { format: { type: 'json_schema', schema } } }),
     ...(isThinking && { thinking: { type: 'enabled', budget_tokens: 2_000 } }),
   })
-  const replyOf = (message: Loose): Told => ({
+  const replyOf = (message: Loose): ClientAnswer => ({
     text: message.content.map((block: Loose) => block.text ?? '').join(''),
     reasoning: message.content.map((block: Loose) => block.thinking ?? '').join(''),
     calls: message.content
@@ -199,7 +199,7 @@ function messagesClient(apiKey: string, url: string): Client {
   }
 }
 
-function responsesClient(apiKey: string, url: string): Client {
+function responsesClient(apiKey: string, url: string): FormatClient {
   const api = new OpenAI({ apiKey, baseURL: `${url}/v1`, fetch: retryingFetch, maxRetries: 0 })
   const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
     model,
@@ -235,7 +235,7 @@ function responsesClient(apiKey: string, url: string): Client {
       include: ['reasoning.encrypted_content'],
     }),
   })
-  const replyOf = (response: Loose): Told => ({
+  const replyOf = (response: Loose): ClientAnswer => ({
     text: response.output
       .flatMap((item: Loose) => (item.type === 'message' ? item.content : []))
       .map((part: Loose) => part.text ?? '')
@@ -282,7 +282,7 @@ function responsesClient(apiKey: string, url: string): Client {
   }
 }
 
-function geminiClient(apiKey: string, url: string): Client {
+function geminiClient(apiKey: string, url: string): FormatClient {
   const api = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: url, fetch: retryingFetch } })
   const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
     model,
@@ -312,7 +312,7 @@ function geminiClient(apiKey: string, url: string): Client {
       ...(isThinking && { thinkingConfig: { thinkingBudget: 2_000, includeThoughts: true } }),
     },
   })
-  const replyOf = (parts: readonly Loose[], last: Loose): Told => ({
+  const replyOf = (parts: readonly Loose[], last: Loose): ClientAnswer => ({
     text: parts.map(part => (part.thought ? '' : (part.text ?? ''))).join(''),
     reasoning: parts.map(part => (part.thought ? part.text : '')).join(''),
     calls: parts

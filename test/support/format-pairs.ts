@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import type { EngineName } from './engines.ts'
-import { CLIENTS, type Client, resultOf } from './format-clients.ts'
+import { CLIENTS, type FormatClient, resultOf } from './format-clients.ts'
 import { INPUT_NANOS, OUTPUT_NANOS, type Relay, suiteRelay } from './relay.ts'
 
 /** Provider families by their format, each with a simulator model. */
@@ -104,7 +104,7 @@ export function describePairs(pairs: readonly Pair[]): void {
           Object.assign(seat, await sit(name, family))
         })
         const both = async (
-          test: (way: (typeof ways)[number], api: Client, model: string) => Promise<void>,
+          test: (way: (typeof ways)[number], api: FormatClient, model: string) => Promise<void>,
         ) => {
           for (const way of ways) await test(way, seat.api, seat.model)
         }

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { freePort } from './free-port.ts'
 import { type Env, type Server, until } from './process.ts'
-import { createFurnisher } from './relay.ts'
+import { createResources } from './relay.ts'
 
 const REQUESTS = 12
 const SAMPLE = /^(sluice_\w+)(?:\{(\w+="(?:[^"\\\n]|\\.)*",?)*\})? (-?[\d.e+-]+|\+Inf)$/
@@ -15,7 +15,7 @@ export function describeMetrics(name: string, start: (env: Env) => Promise<Measu
   describe(`the metrics of ${name} (docs/reference/metrics.md: Requests)`, () => {
     let simulator: Simulator | undefined
     let server: MeasuredGateway
-    let furnisher: ReturnType<typeof createFurnisher>
+    let resources: ReturnType<typeof createResources>
     let metricsUrl: string
 
     before(async () => {
@@ -23,7 +23,7 @@ export function describeMetrics(name: string, start: (env: Env) => Promise<Measu
       const port = await freePort()
       metricsUrl = `http://127.0.0.1:${port}/metrics`
       server = await start({ SLUICE_METRICS_PORT: String(port) })
-      furnisher = createFurnisher(server.api, simulator.url)
+      resources = createResources(server.api, simulator.url)
     })
     after(async () => {
       await server?.stop()
@@ -56,8 +56,8 @@ export function describeMetrics(name: string, start: (env: Env) => Promise<Measu
     }
 
     it('count requests, rejections, attempts, tokens, spend and times of all workers', async () => {
-      const { model, channels } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { key } = await furnisher.newToken({ unlimited_quota: true })
+      const { model, channels } = await resources.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { key } = await resources.newToken({ unlimited_quota: true })
       for (let i = 0; i < REQUESTS; i++) assert.equal((await chat(key, model)).status, 200)
       assert.equal((await chat(key, model, { stream: true })).status, 200)
       assert.equal((await chat(key, 'no-such-model')).status, 404)
@@ -97,19 +97,19 @@ export function describeMetrics(name: string, start: (env: Env) => Promise<Measu
     })
 
     it('tell the state of a channel', async () => {
-      const { channels } = await furnisher.serve('sim-words-4')
-      await furnisher.must(server.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
+      const { channels } = await resources.serve('sim-words-4')
+      await resources.must(server.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
       assert.equal((await read()).get(`sluice_channel_state{channel="${channels[0]}",state="disabled"}`), 1)
     })
 
     it('tell how many keys of a channel are in each state, in any worker', async () => {
-      const id = await furnisher.addChannel(
+      const id = await resources.addChannel(
         { models: ['keys'], model_mapping: { keys: 'sim-status-401' }, key: 'key-a,key-b,key-c' },
         'multi_to_single',
       )
-      await furnisher.must(server.api('POST', '/api/price/', { model: 'keys', input: 1, output: 1 }))
-      await furnisher.must(server.api('POST', `/api/channel/${id}/keys/2/status`, { status: 2 }))
-      const { key } = await furnisher.newToken({ unlimited_quota: true })
+      await resources.must(server.api('POST', '/api/price/', { model: 'keys', input: 1, output: 1 }))
+      await resources.must(server.api('POST', `/api/channel/${id}/keys/2/status`, { status: 2 }))
+      const { key } = await resources.newToken({ unlimited_quota: true })
       assert.equal((await chat(key, 'keys')).status, 502)
       const values = await read()
       const counts = ['enabled', 'cooling_down', 'disabled', 'auto_disabled'].map(state =>
@@ -123,9 +123,9 @@ export function describeMetrics(name: string, start: (env: Env) => Promise<Measu
       const valueFor = async (subject: string) =>
         (await read()).get(`sluice_limits_reached_total{subject="${subject}"}`)
       const before = [await valueFor('caller'), await valueFor('channel')]
-      const { model } = await furnisher.serve('sim-words-4', { limits: { rpm: 1 } })
-      const { key } = await furnisher.newToken({ unlimited_quota: true })
-      const limited = await furnisher.newToken({ unlimited_quota: true, limits: { rpm: 1 } })
+      const { model } = await resources.serve('sim-words-4', { limits: { rpm: 1 } })
+      const { key } = await resources.newToken({ unlimited_quota: true })
+      const limited = await resources.newToken({ unlimited_quota: true, limits: { rpm: 1 } })
       const statuses = []
       for (const each of [limited.key, limited.key, key]) statuses.push((await chat(each, model)).status)
       assert.deepEqual(statuses, [200, 429, 503])
@@ -149,7 +149,7 @@ export function describeMetrics(name: string, start: (env: Env) => Promise<Measu
       const reply = await server.api('GET', '/metrics')
       assert.equal(reply.status, 200)
       assert.match(reply.text, /^sluice_requests_total\{operation="chat"/m)
-      const token = await furnisher.newToken({})
+      const token = await resources.newToken({})
       assert.equal((await server.api('GET', '/metrics', undefined, { token: token.key })).status, 401)
     })
 

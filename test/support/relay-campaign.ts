@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Store } from '../../src/store/engine/store.ts'
 import { childrenOf, isAlive, lookInto, type Server, type ServerOptions, until } from './process.ts'
+import type { RandomRequests } from './random-requests.ts'
+import type { Draw } from './random-writes.ts'
 import { type Accounts, breaches, readAccounts } from './relay-laws.ts'
-import type { RelayStorm } from './relay-storm.ts'
-import type { Draw } from './storm.ts'
 import { WAIT_MS } from './wait.ts'
 
 export type Way = 'worker' | 'supervisor' | 'all'
@@ -50,7 +50,7 @@ export const untilAllAnswer = (server: Server, tokenId: number) =>
 /** Reads the ledger on a separate connection, and checks it. */
 export function createJudge(
   ground: ServerOptions,
-  { told: outcomes }: Pick<RelayStorm, 'told'>,
+  { told: outcomes }: Pick<RandomRequests, 'told'>,
   countFile: string,
   settledMs = WAIT_MS,
 ) {

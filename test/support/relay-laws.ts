@@ -3,8 +3,8 @@ import type { CountLine } from '../../simulator/count.ts'
 import { usdText } from '../../src/domain/money.ts'
 import { NO_CHANNEL } from '../../src/domain/rejection.ts'
 import type { Store } from '../../src/store/engine/store.ts'
+import { PROMPT, type RequestOutcome } from './random-requests.ts'
 import { INPUT_NANOS, OUTPUT_NANOS } from './relay.ts'
-import { PROMPT, type Told } from './relay-storm.ts'
 
 /** The records of the three parties that must agree: clients, provider, ledger. */
 export type Accounts = Awaited<ReturnType<typeof readAccounts>>
@@ -25,7 +25,7 @@ const MOST_TOKENS_A_WORD = 3
 
 const LOG_TYPES = [2, 5]
 
-export async function readAccounts({ db }: Store, outcomes: readonly Told[], countFile: string) {
+export async function readAccounts({ db }: Store, outcomes: readonly RequestOutcome[], countFile: string) {
   const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()
   const allLogs = await db.selectFrom('logs').selectAll().where('type', 'in', LOG_TYPES).execute()
   const [rejectedLogs = [], logs = []] = [true, false].map(isRejected =>
@@ -85,8 +85,8 @@ export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = 
           return [`${requestId} (${shape}): ${more.length + (entry ? 1 : 0)} entries`]
         const prices = (linesOf.get(requestId) ?? []).filter(({ finished }) => finished).map(priceOf)
         const isRight = isCounted ? entry.amount > 0 && prices.length > 0 : prices.includes(entry.amount)
-        const isAsTold = cost === undefined || cost === usdText(entry.amount)
-        return isRight && isAsTold
+        const isAsReported = cost === undefined || cost === usdText(entry.amount)
+        return isRight && isAsReported
           ? []
           : [`${requestId} (${shape}): ${entry.amount}, not ${prices}, told ${cost}`]
       }),

@@ -20,9 +20,9 @@ import {
   untilSessionsEnded,
   verifyThroughSocket,
 } from './process.ts'
-import { createFurnisher, OUTPUT_NANOS } from './relay.ts'
+import { PROMPT } from './random-requests.ts'
+import { createResources, OUTPUT_NANOS } from './relay.ts'
 import { type Accounts, breaches, priceOf, readAccounts } from './relay-laws.ts'
-import { PROMPT } from './relay-storm.ts'
 
 /** What a kill leaves of a request after the gateway has restarted. */
 type Left =
@@ -154,7 +154,7 @@ export function describeKills({ engine, cases, recovery = [] }: KillCampaign): v
       simulator = await startSimulator({ countFile })
       ground = { ...(await newGround(engine)), env: killable() }
       server = await startServer(ground)
-      const { serve, newToken } = createFurnisher(server.api, simulator.url)
+      const { serve, newToken } = createResources(server.api, simulator.url)
       models.whole = (await serve('sim-words-12')).model
       models.stream = (await serve('sim-words-12-pace-10')).model
       models.slow = (await serve('sim-words-12-latency-3000')).model

@@ -29,7 +29,7 @@ const MAX_PAUSE_MS = 80
 type Fields = Readonly<Record<string, unknown>>
 
 /** Creates what requests need through the management API: channels to the simulator, prices, tokens. */
-export function createFurnisher(api: Api, upstream: string) {
+export function createResources(api: Api, upstream: string) {
   let modelCount = 0
 
   async function must(reply: Promise<Reply>) {
@@ -92,8 +92,8 @@ export async function openRelay(
 ) {
   const gateway = await startGateway({ engine, env, ...(http && { http }) })
   const upstream = (await gateway.simulator()).url
-  const furnisher = createFurnisher(gateway.api, upstream)
-  const { must } = furnisher
+  const resources = createResources(gateway.api, upstream)
+  const { must } = resources
 
   const chat = (key: string | null, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
     gateway.api('POST', '/v1/chat/completions', body, { token: key, headers })
@@ -128,7 +128,7 @@ export async function openRelay(
     gateway,
     upstream,
     api: gateway.api,
-    ...furnisher,
+    ...resources,
     chat,
     rowsOf,
     /** The one row of a token with a single request. */

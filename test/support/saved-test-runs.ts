@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { runHere } from './command.ts'
 import { newGround, run, settingsOf, startServer } from './process.ts'
 import { startRecorder } from './recorder.ts'
-import { createFurnisher } from './relay.ts'
+import { createResources } from './relay.ts'
 
 const ANSWER = {
   status: 200,
@@ -28,9 +28,9 @@ export function describeReplay(workers: number): void {
       const provider = await startRecorder()
       provider.answers(ANSWER)
       try {
-        const furnisher = createFurnisher(server.api, provider.url)
-        const { model, channels } = await furnisher.serve('m')
-        const { key } = await furnisher.newToken({ log_bodies: 'all' })
+        const resources = createResources(server.api, provider.url)
+        const { model, channels } = await resources.serve('m')
+        const { key } = await resources.newToken({ log_bodies: 'all' })
         const none = await replay()
         assert.equal(none.code, 1)
         assert.match(none.stdout, /^There are no saved tests: [^\n]+\n$/)
@@ -39,7 +39,7 @@ export function describeReplay(workers: number): void {
         assert.equal(reply.status, 200, reply.text)
         const request_id = reply.headers.get('x-request-id')
         const save = (name: string, value: string) =>
-          furnisher.must(
+          resources.must(
             server.api('POST', '/api/replay/test/', { request_id, name, check: { kind: 'contains', value } }),
           )
         await save('names the city', 'Paris')
@@ -55,7 +55,7 @@ export function describeReplay(workers: number): void {
         assert.deepEqual([missing.code, /got the status 404/.test(missing.stdout)], [1, true])
         assert.equal((await replay('--channel', 'x')).code, 64)
         assert.match((await replay('--user', 'nobody')).stderr, /user "nobody" does not exist/)
-        const { items } = await furnisher.must(server.api('GET', '/api/user/access_token/'))
+        const { items } = await resources.must(server.api('GET', '/api/user/access_token/'))
         assert.deepEqual(
           items.filter(({ name }: { name: string }) => name === 'sluice replay'),
           [],

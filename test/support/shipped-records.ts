@@ -6,7 +6,7 @@ import { EMPTY_LOG } from '../../src/store/usage/logs.ts'
 import { oneEngine } from './engines.ts'
 import { type LineReceiver, startLineReceiver } from './line-receiver.ts'
 import { lookInto, newGround, type Server, type ServerOptions, until } from './process.ts'
-import { createFurnisher } from './relay.ts'
+import { createResources } from './relay.ts'
 
 const PROMPT = 'a canary prompt 8841'
 
@@ -59,9 +59,9 @@ export function describeShippedRecords(startOn: (options: ServerOptions) => Prom
         receiver = await startLineReceiver()
         ground = await newGround(engine)
         await start()
-        const furnisher = createFurnisher(server.api, simulator.url)
-        ;({ model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 }))
-        ;({ key } = await furnisher.newToken({ unlimited_quota: true }))
+        const resources = createResources(server.api, simulator.url)
+        ;({ model } = await resources.serve('sim-words-4', {}, { per_call: 0.01 }))
+        ;({ key } = await resources.newToken({ unlimited_quota: true }))
       })
       after(async () => {
         await server?.stop()

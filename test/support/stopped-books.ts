@@ -12,7 +12,7 @@ import type { Db } from '../../src/store/engine/store.ts'
 import { TEST_PASSWORD_COST } from './first-start.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 import { createDatabase } from './postgres.ts'
-import { createFurnisher } from './relay.ts'
+import { createResources } from './relay.ts'
 
 /** A data directory and its store while no gateway runs on them. */
 type Place = { readonly dataDir: string; readonly databaseUrl: string | undefined; remove(): Promise<void> }
@@ -98,7 +98,7 @@ export async function createStoppedBooks(engine: EngineName) {
   const end = await newPlace(engine)
 
   async function serveSome({ api }: Running, names: string): Promise<void> {
-    const { must, serve, newToken } = createFurnisher(api, simulator.url)
+    const { must, serve, newToken } = createResources(api, simulator.url)
     const { model } = await serve('sim-plain')
     for (let user = 1; user <= USERS; user++) {
       const username = `${names}-${user}`

@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { newGround, type Server, startServer, until } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const OPEN_FILES = 200
 
@@ -11,7 +11,7 @@ describe('a gateway with few file descriptors', () => {
   let simulator: Simulator
   let server: Server
   let key: string
-  let furnisher: ReturnType<typeof createFurnisher>
+  let resources: ReturnType<typeof createResources>
   // An open connection needs no new descriptor.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
@@ -23,8 +23,8 @@ describe('a gateway with few file descriptors', () => {
       openFiles: OPEN_FILES,
       env: { NODE_OPTIONS: `--import=${preload}` },
     })
-    furnisher = createFurnisher(server.api, simulator.url)
-    key = (await furnisher.newToken({ unlimited_quota: true })).key
+    resources = createResources(server.api, simulator.url)
+    key = (await resources.newToken({ unlimited_quota: true })).key
   })
   after(async () => {
     agent.destroy()
@@ -68,7 +68,7 @@ describe('a gateway with few file descriptors', () => {
 
   for (const host of ['127.0.0.1', 'localhost'])
     it(`without a free descriptor refuses with 503 overloaded and records no channel failure: ${host}`, async () => {
-      const { model } = await furnisher.serve('sim-words-2', {
+      const { model } = await resources.serve('sim-words-2', {
         base_url: simulator.url.replace('127.0.0.1', host),
       })
       await send('/healthz', undefined, { 'x-hoard': 'take' })

@@ -10,7 +10,7 @@ import {
   startScriptedServer,
 } from '../../support/hostile-provider.ts'
 import { until } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 import { openUpstream } from '../../support/upstream.ts'
 import { openVideos, type VideoRelay } from '../../support/videos.ts'
 
@@ -111,9 +111,9 @@ describe('a channel that was saved before private addresses were denied', () => 
     const provider = await startScriptedServer((_request, response) => response.end('{}'))
     try {
       const before = await startGateway({ engine: 'sqlite', env: { SLUICE_DATA: dataDir } })
-      const furnisher = createFurnisher(before.api, provider.url)
-      const { model, channels } = await furnisher.serve('sent')
-      const { key } = await furnisher.newToken()
+      const resources = createResources(before.api, provider.url)
+      const { model, channels } = await resources.serve('sent')
+      const { key } = await resources.newToken()
       await before.close()
       const env = { SLUICE_DATA: dataDir, SLUICE_PRIVATE_UPSTREAMS: 'deny' }
       const gateway = await startGateway({ engine: 'sqlite', env })

@@ -103,8 +103,8 @@ describe('a provider with hostile responses', () => {
     const event = `data: {"type":"message_start","message":${brackets(200_000)}}\n\n`
     const { ask } = await serve(streamed([`event: message_start\n${event}`]), { type: 14 })
     const reply = await ask({ stream: true })
-    const isTold = reply.status === 502 || /"error"/.test(reply.text)
-    assert.ok(isTold, reply.text.slice(0, 300))
+    const isReported = reply.status === 502 || /"error"/.test(reply.text)
+    assert.ok(isReported, reply.text.slice(0, 300))
     assert.ok(!reply.text.includes('[DONE]'))
   })
 

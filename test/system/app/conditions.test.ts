@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { retryingFetch } from '../../support/client.ts'
 import { newDirectory, type Server, startServer } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const WORKERS = 2
 
@@ -20,7 +20,7 @@ describe(`a channel that cools down in one of ${WORKERS} workers (docs/reference
   })
 
   it('is cooling down whichever worker is asked', async () => {
-    const { serve, newToken, must } = createFurnisher(server.api, simulator?.url ?? '')
+    const { serve, newToken, must } = createResources(server.api, simulator?.url ?? '')
     const { model, channels } = await serve('sim-status-401')
     const { key } = await newToken({ unlimited_quota: true })
     const response = await retryingFetch(`${server.url}/v1/chat/completions`, {

@@ -12,7 +12,7 @@ import {
   verifyThroughSocket,
 } from '../../support/process.ts'
 import { askOnce, CLOSES, post, question } from '../../support/raw-chat.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 import { untilLogged } from '../../support/start.ts'
 
 /** Waits until this many answers in a row report that the gateway is not ready: every worker answers some of them. */
@@ -36,10 +36,10 @@ for (const [engine, workers] of [
       test.after(simulator.close)
       const ground = await newGround(engine, { SLUICE_WORKERS: String(workers), SLUICE_DRAIN_DELAY_S: '300' })
       const server = await startServer(ground)
-      const furnisher = createFurnisher(server.api, simulator.url)
-      const { model } = await furnisher.serve(['sim-words-2'])
-      const { model: slow } = await furnisher.serve(['sim-words-40-pace-100'])
-      const { key } = await furnisher.newToken()
+      const resources = createResources(server.api, simulator.url)
+      const { model } = await resources.serve(['sim-words-2'])
+      const { model: slow } = await resources.serve(['sim-words-40-pace-100'])
+      const { key } = await resources.newToken()
       const stream = await openClient(server.port)
       stream.socket.write(post(key, question(slow, { stream: true, max_tokens: 100 })))
       await until('an event', () => (stream.text().includes('data: ') ? true : undefined))

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../../simulator/server.ts'
-import { chat, createErrorReports, type Furnisher, headOf } from '../../support/error-reports.ts'
+import { chat, createErrorReports, headOf, type Resources } from '../../support/error-reports.ts'
 import { freePort } from '../../support/free-port.ts'
 import { createDatabase } from '../../support/postgres.ts'
 import { newDirectory, type Server, type ServerOptions, startServer, until } from '../../support/process.ts'
 import { startProxy } from '../../support/proxy.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 let simulator: Simulator | undefined
 let server: Server
@@ -29,14 +29,14 @@ async function start(databaseUrl?: string): Promise<void> {
 }
 
 describe('a request that ends with an error (docs/reference/errors.md: Relay errors)', () => {
-  let furnisher: Furnisher
+  let resources: Resources
   let slow: Awaited<ReturnType<typeof openRaw>>
 
   before(async () => {
     simulator = await startSimulator()
     await start()
-    furnisher = createFurnisher(server.api, simulator.url)
-    slow = await openRaw(`${headOf((await furnisher.newToken()).key)}\r\n{"model":`)
+    resources = createResources(server.api, simulator.url)
+    slow = await openRaw(`${headOf((await resources.newToken()).key)}\r\n{"model":`)
   })
   after(async () => {
     await server?.stop()
@@ -47,11 +47,11 @@ describe('a request that ends with an error (docs/reference/errors.md: Relay err
     const { status, requestId } = await slow.answer()
     const expected = { status: 408, code: 'request_timeout', rule: 'client', isFoundByText: false }
     assert.equal(status, expected.status)
-    await mustBeFound(furnisher, { requestId }, expected)
+    await mustBeFound(resources, { requestId }, expected)
   })
 
   it('is recorded if the client leaves before its request is complete, with the status 499 in the log', async () => {
-    const { id, key } = await furnisher.newToken()
+    const { id, key } = await resources.newToken()
     const { socket } = await openRaw(`${headOf(key)}\r\n{"model":`)
     // The slow request has ended in the test before.
     await until(
@@ -60,18 +60,18 @@ describe('a request that ends with an error (docs/reference/errors.md: Relay err
     )
     socket.destroy()
     const { request_id: requestId } = await until('the row', async () => {
-      const { rows } = await furnisher.must(api('GET', `/api/log/walk?token_id=${id}&limit=1`))
+      const { rows } = await resources.must(api('GET', `/api/log/walk?token_id=${id}&limit=1`))
       return rows[0]
     })
     const expected = { status: 499, code: 'request_timeout', rule: 'client', isFoundByText: false }
-    await mustBeFound(furnisher, { requestId }, expected)
+    await mustBeFound(resources, { requestId }, expected)
   })
 
   it('is found and explained when the gateway has started again: shutting_down', async () => {
-    const { key } = await furnisher.newToken()
+    const { key } = await resources.newToken()
     const { socket, answer } = await openRaw(headOf(key))
     // The gateway has read what was sent before: it answers a later request.
-    await furnisher.must(api('GET', '/api/status'))
+    await resources.must(api('GET', '/api/status'))
     server.signal('SIGTERM')
     await until('the stop', () => server.lines().find(({ msg }) => /^Shutting down/.test(String(msg))))
     socket.write('\r\n')
@@ -82,15 +82,15 @@ describe('a request that ends with an error (docs/reference/errors.md: Relay err
     const line = server.lines().find(each => each.request_id === requestId)
     assert.deepEqual([line?.status, line?.code], [503, 'shutting_down'])
     server = await startServer(options)
-    const { rows } = await furnisher.must(api('GET', `/api/log/request/${requestId}`))
+    const { rows } = await resources.must(api('GET', `/api/log/request/${requestId}`))
     assert.equal(JSON.parse(rows[0].other).error_code, 'shutting_down')
-    const { rule } = await furnisher.must(api('GET', `/api/log/explain?q=${requestId}`))
+    const { rule } = await resources.must(api('GET', `/api/log/explain?q=${requestId}`))
     assert.equal(rule, 'gateway')
   })
 })
 
 describe('a request while the store is unavailable', () => {
-  let furnisher: Furnisher
+  let resources: Resources
   let proxy: Awaited<ReturnType<typeof startProxy>>
   let drop: () => Promise<void>
 
@@ -102,7 +102,7 @@ describe('a request while the store is unavailable', () => {
     const url = new URL(database.url)
     url.port = String(proxy.port)
     await start(url.href)
-    furnisher = createFurnisher((...call) => server.api(...call), simulator.url)
+    resources = createResources((...call) => server.api(...call), simulator.url)
   })
   after(async () => {
     await server?.stop()
@@ -112,8 +112,8 @@ describe('a request while the store is unavailable', () => {
   })
 
   it('is found and explained when the store is back: ledger_unavailable', async () => {
-    const { model } = await furnisher.serve('sim-small')
-    const { key } = await furnisher.newToken()
+    const { model } = await resources.serve('sim-small')
+    const { key } = await resources.newToken()
     // The gateway knows the token from now on, and has leased nothing for it.
     assert.equal((await send(key, chat('no-such-model'))).status, 404)
     proxy.set('refuse')
@@ -124,6 +124,6 @@ describe('a request while the store is unavailable', () => {
     const requestId = managed.headers.get('x-request-id') ?? ''
     await mustBeLogged({ requestId }, expected, 'sluice_management_requests_total')
     proxy.set('pass')
-    await mustBeFound(furnisher, reply, { ...expected, code: 'ledger_unavailable', rule: 'gateway' })
+    await mustBeFound(resources, reply, { ...expected, code: 'ledger_unavailable', rule: 'gateway' })
   })
 })

@@ -5,7 +5,7 @@ import { retryingFetch } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { describeMetrics } from '../../support/metrics.ts'
 import { childrenOf, newDirectory, startServer, until } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const WORKERS = 2
 const REQUESTS = 12
@@ -26,7 +26,7 @@ describe(`the metrics of ${WORKERS} workers`, () => {
       await server.stop()
       await simulator.close()
     })
-    const { serve, newToken } = createFurnisher(server.api, simulator.url)
+    const { serve, newToken } = createResources(server.api, simulator.url)
     const read = async () => {
       const signal = AbortSignal.timeout(UNANSWERED_MS)
       const text = await (await retryingFetch(`http://127.0.0.1:${port}/metrics`, { signal })).text()

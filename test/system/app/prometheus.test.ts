@@ -8,7 +8,7 @@ import { retryingFetch } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { newDirectory, type Server, startServer, until } from '../../support/process.ts'
 import { skipWithout } from '../../support/programs.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const REQUESTS = 7
 const skip = skipWithout(import.meta.filename, 'prometheus', 'promtool')
@@ -63,9 +63,9 @@ describe('Prometheus (docs/operating/monitoring.md: Prometheus and Grafana)', { 
     (await ask(`query?query=${encodeURIComponent(expression)}`)).data.result
 
   it('scrapes the gateway, and its counters are the requests that were sent', async () => {
-    const furnisher = createFurnisher(server.api, simulator?.url ?? '')
-    const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const resources = createResources(server.api, simulator?.url ?? '')
+    const { model } = await resources.serve('sim-words-4', {}, { per_call: 0.01 })
+    const { key } = await resources.newToken({ unlimited_quota: true })
     for (let i = 0; i < REQUESTS; i++) {
       const { status } = await server.api(
         'POST',

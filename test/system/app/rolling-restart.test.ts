@@ -16,7 +16,7 @@ import {
   verifyThroughSocket,
 } from '../../support/process.ts'
 import { programPath, skipWithout } from '../../support/programs.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const NODES = 3
 const CLIENTS = 4
@@ -107,7 +107,7 @@ describe('a rolling restart of three nodes on one PostgreSQL', () => {
         until('a node to get requests', async () => ((await balancer.isUp(port)) ? true : undefined))
       const first = await startServer(places[0] as (typeof places)[number])
       nodes.push(first)
-      const { must, serve, newToken } = createFurnisher(first.api, simulator.url)
+      const { must, serve, newToken } = createResources(first.api, simulator.url)
       const { model: quick } = await serve(['sim-words-3'])
       const { model: slow } = await serve(['sim-words-10-pace-20'])
       const { key, id } = await newToken({ unlimited_quota: true })

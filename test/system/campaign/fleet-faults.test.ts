@@ -9,10 +9,10 @@ import { FENCE, type FleetMember, startFleet } from '../../support/fleet.ts'
 import { startKillablePostgres } from '../../support/killable-postgres.ts'
 import { newDirectory, until, verifyThroughSocket } from '../../support/process.ts'
 import type { Trouble } from '../../support/proxy.ts'
+import { createRandomRequests } from '../../support/random-requests.ts'
+import { createDraw, type Draw } from '../../support/random-writes.ts'
 import { createJudge, killBy, untilAllAnswer, type Way } from '../../support/relay-campaign.ts'
 import { LAWS } from '../../support/relay-laws.ts'
-import { createRelayStorm } from '../../support/relay-storm.ts'
-import { createDraw, type Draw } from '../../support/storm.ts'
 import { WAIT_MS } from '../../support/wait.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
@@ -82,8 +82,8 @@ async function campaign(t: TestContext): Promise<void> {
   t.after(() => fleet.close())
   const memberAt = (index: number) => fleet.members[index] as FleetMember
   const direct = { dataDir: '', databaseUrl: postgres.url }
-  const storm = await createRelayStorm(draw, memberAt(0).server, simulator.url)
-  const { judge } = createJudge(direct, storm, countFile, SETTLED_MS)
+  const randomRequests = await createRandomRequests(draw, memberAt(0).server, simulator.url)
+  const { judge } = createJudge(direct, randomRequests, countFile, SETTLED_MS)
   const hits: Record<string, number> = {}
   let fences = 0
   /** From the end of the load until nothing was leased or pending any more. */
@@ -136,27 +136,28 @@ async function campaign(t: TestContext): Promise<void> {
   for (let round = 1; faults.length > 0; round++) {
     const some = faults.splice(0, FAULTS_PER_ROUND)
     const at = `round ${round} (${some.map(({ kind, what }) => `${kind}: ${what}`).join(', ')}), seed ${SEED}`
-    const stormings = fleet.members.map(({ server }) => storm.blow(server.url, CLIENTS_PER_NODE))
+    const loads = fleet.members.map(({ server }) => randomRequests.start(server.url, CLIENTS_PER_NODE))
     try {
       await sufferAll(some)
       for (const { server } of fleet.members)
         await until('every node to be ready', async () =>
           (await retryingFetch(`${server.origin}/readyz`)).status === 200 ? true : undefined,
         )
-      await stormings[0]?.answered(isCampaign ? 60 : 10)
+      await loads[0]?.answered(isCampaign ? 60 : 10)
     } catch (error) {
       throw new Error(at, { cause: error })
     } finally {
-      await Promise.all(stormings.map(storming => storming.stop()))
+      await Promise.all(loads.map(load => load.stop()))
     }
-    for (const { server } of fleet.members) await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+    for (const { server } of fleet.members)
+      await untilAllAnswer(server, randomRequests.payers[0]?.tokenId ?? 0)
     const stoppedMs = performance.now()
     await judge(at)
     settleMs.push(performance.now() - stoppedMs)
     const books = await verifyThroughSocket(draw.pick(fleet.members))
     assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)
-    await storm.refill(draw.pick(fleet.members).server.api)
-    if (isCampaign) console.log(`${at}: ${storm.told.length} requests`)
+    await randomRequests.refill(draw.pick(fleet.members).server.api)
+    if (isCampaign) console.log(`${at}: ${randomRequests.told.length} requests`)
   }
 
   for (const member of fleet.members) {

@@ -19,14 +19,14 @@ import {
   untilSessionsEnded,
   verifyThroughSocket,
 } from '../../support/process.ts'
-import { createDraw, createStorm, type Storm } from '../../support/storm.ts'
+import { createDraw, createRandomWrites, type RandomWrites } from '../../support/random-writes.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const KILLS = isCampaign ? 50 : 2
 const FIRST_STARTS = isCampaign ? 20 : 1
 /** Set it to repeat a run; fixed unless a campaign draws a random one. */
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_101))
-/** How many responses a storm gets before the kill, and how long after the last of them it follows. */
+/** How many responses a round gets before the kill, and how long after the last of them it follows. */
 const MOST_ANSWERS = isCampaign ? 400 : 60
 const MOST_DELAY_MS = 40
 /** About the duration of a start: kills happen at any point of it. */
@@ -90,7 +90,7 @@ async function countHalfMade({ db, engine }: Store): Promise<Record<string, numb
 }
 
 /** Keys are compared completely, which requires the secret. */
-async function countWrongSecrets({ db }: Store, dataDir: string, { things }: Storm): Promise<number> {
+async function countWrongSecrets({ db }: Store, dataDir: string, { things }: RandomWrites): Promise<number> {
   const keyring = createKeyring(readFileSync(join(dataDir, 'secret'), 'utf8').trim().split(','))
   const keys = await db.selectFrom('channel_keys').selectAll().orderBy('position').execute()
   const byChannel = Map.groupBy(keys, key => key.channel_id)
@@ -130,7 +130,7 @@ for (const engine of oneEngine('postgres')) {
 
     it('during concurrent writes loses nothing that was acknowledged and leaves no partial change', async t => {
       const draw = createDraw(SEED)
-      const storm = createStorm(draw)
+      const randomWrites = createRandomWrites(draw)
       const ground = await newGround(engine)
       const figures = { kills: 0, answered: 0, 'in doubt': 0, 'done of those': 0, lost: 0, 'half-made': 0 }
       let slowestStartMs = 0
@@ -139,15 +139,15 @@ for (const engine of oneEngine('postgres')) {
 
       for (let kill = 1; kill <= KILLS; kill++) {
         const { api, kill: end } = server
-        const storming = storm.blow(api)
-        const enough = storm.count() + draw.whole(1, MOST_ANSWERS)
-        await until('the storm', () =>
-          storm.count() >= enough || storm.faults.length > 0 ? true : undefined,
+        const load = randomWrites.start(api)
+        const enough = randomWrites.count() + draw.whole(1, MOST_ANSWERS)
+        await until('the random writes', () =>
+          randomWrites.count() >= enough || randomWrites.faults.length > 0 ? true : undefined,
         )
         await setTimeout(draw.whole(0, MOST_DELAY_MS))
         await end()
         const killed = new Date()
-        await storming
+        await load
         // Some are killed again while they start.
         if (draw.whole(1, 4) === 1) {
           const starting = launch(['start'], { env: settingsOf(ground) })
@@ -161,27 +161,27 @@ for (const engine of oneEngine('postgres')) {
         slowestStartMs = Math.max(slowestStartMs, Math.round(performance.now() - startedMs))
         await untilSessionsEnded(ground, killed)
 
-        const inDoubt = storm.inDoubt()
-        const { lost, halfMade, landed } = await storm.compare(server.api)
+        const inDoubt = randomWrites.inDoubt()
+        const { lost, halfMade, landed } = await randomWrites.compare(server.api)
         const { half, wrongSecrets, audited } = await lookInto(ground, async store => ({
           half: await countHalfMade(store),
-          wrongSecrets: await countWrongSecrets(store, ground.dataDir, storm),
+          wrongSecrets: await countWrongSecrets(store, ground.dataDir, randomWrites),
           audited: await auditedRequests(store),
         }))
-        const unaudited = [...storm.answered].filter(id => !audited.has(id))
-        const unanswered = [...audited].filter(id => !storm.answered.has(id) && !landedBefore.has(id))
+        const unaudited = [...randomWrites.answered].filter(id => !audited.has(id))
+        const unanswered = [...audited].filter(id => !randomWrites.answered.has(id) && !landedBefore.has(id))
         for (const id of unanswered) landedBefore.add(id)
         const books = await verifyThroughSocket(ground)
 
         figures.kills += 1
-        figures.answered = storm.count()
+        figures.answered = randomWrites.count()
         figures['in doubt'] += inDoubt
         figures['done of those'] += landed
         figures.lost += lost.length + unaudited.length + wrongSecrets
         figures['half-made'] += halfMade.length + Object.values(half).reduce((sum, each) => sum + each, 0)
 
         const at = `after kill ${kill}, seed ${SEED}`
-        assert.deepEqual(storm.faults, [], at)
+        assert.deepEqual(randomWrites.faults, [], at)
         assert.deepEqual(lost, [], at)
         assert.deepEqual(halfMade, [], at)
         assert.deepEqual(

@@ -10,8 +10,8 @@ import { startSimulator } from '../../../simulator/server.ts'
 import { type FleetMember, SHORT_FENCE, startFleet } from '../../support/fleet.ts'
 import { createApi } from '../../support/gateway.ts'
 import { lookInto, run, settingsOf, until, verifyThroughSocket } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
-import { createDraw } from '../../support/storm.ts'
+import { createDraw } from '../../support/random-writes.ts'
+import { createResources } from '../../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 20 : 1))
@@ -72,7 +72,7 @@ async function campaign(t: TestContext): Promise<void> {
   t.after(() => fleet.close())
   const observer = fleet.members[0] as FleetMember
   const { api, url } = observer.server
-  const { must, serve } = createFurnisher(api, simulator.url)
+  const { must, serve } = createResources(api, simulator.url)
   const { model } = await serve('sim-words-2', {}, { per_call: USD_PER_REQUEST })
   // A user with limited quota: others have no leases, and so no bound.
   await must(api('POST', '/api/user/', { username: 'payer', password: PASSWORD, quota: 500_000_000 }))

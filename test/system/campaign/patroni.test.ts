@@ -15,10 +15,10 @@ import {
   verifyThroughSocket,
 } from '../../support/process.ts'
 import { skipWithout } from '../../support/programs.ts'
+import { createRandomRequests } from '../../support/random-requests.ts'
+import { createDraw } from '../../support/random-writes.ts'
 import { untilAllAnswer } from '../../support/relay-campaign.ts'
 import { type Accounts, LAWS, readAccounts } from '../../support/relay-laws.ts'
-import { createRelayStorm } from '../../support/relay-storm.ts'
-import { createDraw } from '../../support/storm.ts'
 import { WAIT_MS } from '../../support/wait.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
@@ -52,7 +52,7 @@ async function campaign(t: TestContext): Promise<void> {
     nodes.push({ dataDir, server: await startServer({ dataDir, databaseUrl: cluster.url, env }) })
   }
   const first = nodes[0]?.server as Server
-  const storm = await createRelayStorm(draw, first, simulator.url)
+  const randomRequests = await createRandomRequests(draw, first, simulator.url)
   let isLossy = false
   const breachesOf = (accounts: Accounts) =>
     Object.entries(LAWS)
@@ -62,7 +62,7 @@ async function campaign(t: TestContext): Promise<void> {
     const deadlineMs = Date.now() + SETTLED_MS
     for (;;) {
       const accounts = await lookInto({ dataDir: '', databaseUrl: cluster.url }, store =>
-        readAccounts(store, storm.told, countFile),
+        readAccounts(store, randomRequests.told, countFile),
       )
       const broken = breachesOf(accounts)
       if (broken.length === 0) return accounts
@@ -77,23 +77,23 @@ async function campaign(t: TestContext): Promise<void> {
 
   async function failOver(kill: number, lagMs: number): Promise<void> {
     const mode = lagMs > 0 ? 'asynchronous' : 'synchronous'
-    const stormings = nodes.map(({ server }) => storm.blow(server.url, CLIENTS_PER_NODE))
+    const loads = nodes.map(({ server }) => randomRequests.start(server.url, CLIENTS_PER_NODE))
     try {
-      await stormings[0]?.answered(draw.whole(30, 120))
+      await loads[0]?.answered(draw.whole(30, 120))
       const startMs = performance.now()
       const killed = await cluster.killPrimary({ lagMs })
       await cluster.untilFailover(killed)
       failoverMs.push(performance.now() - startMs)
       cluster.start(killed)
-      await stormings[0]?.answered(60)
+      await loads[0]?.answered(60)
     } finally {
-      await Promise.all(stormings.map(storming => storming.stop()))
+      await Promise.all(loads.map(load => load.stop()))
     }
     await cluster.whole(lagMs === 0)
-    for (const { server } of nodes) await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+    for (const { server } of nodes) await untilAllAnswer(server, randomRequests.payers[0]?.tokenId ?? 0)
     await judge(`after kill ${kill} of a ${mode} primary, seed ${SEED}`)
     console.log(
-      `kill ${kill} (${mode}): ${Math.round(failoverMs.at(-1) ?? 0)} ms, ${storm.told.length} requests`,
+      `kill ${kill} (${mode}): ${Math.round(failoverMs.at(-1) ?? 0)} ms, ${randomRequests.told.length} requests`,
     )
   }
 

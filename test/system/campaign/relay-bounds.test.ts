@@ -14,7 +14,7 @@ import {
   startServer,
   until,
 } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const MANY = isCampaign ? 10_000 : 300
@@ -71,13 +71,13 @@ for (const engine of oneEngine('sqlite')) {
     let simulator: Simulator
     let server: Server
     let ground: ServerOptions
-    let furnisher: ReturnType<typeof createFurnisher>
+    let resources: ReturnType<typeof createResources>
 
     before(async () => {
       simulator = await startSimulator()
       ground = await newGround(engine)
       server = await startServer({ ...ground, isMeasured: true })
-      furnisher = createFurnisher(server.api, simulator.url)
+      resources = createResources(server.api, simulator.url)
     })
     after(async () => {
       await server.kill()
@@ -85,13 +85,13 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('admits exactly as many of 400 requests as the token can pay, and the balance is 0', async () => {
-      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { id, key } = await furnisher.newToken({ remain_quota: 137 * 5_000 })
+      const { model } = await resources.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await resources.newToken({ remain_quota: 137 * 5_000 })
       const client = openClient(server.url, 64)
       const replies = await Promise.all(Array.from({ length: 400 }, () => client.chat(key, ask(model))))
       await client.close()
       assert.deepEqual(countOf(replies), { 200: 137, 429: 263 })
-      const { remain_quota, used_quota, held_quota } = await furnisher.must(
+      const { remain_quota, used_quota, held_quota } = await resources.must(
         server.api('GET', `/api/token/${id}`),
       )
       assert.deepEqual(
@@ -102,9 +102,9 @@ for (const engine of oneEngine('sqlite')) {
 
     it(`serves ${MANY} requests with one of three channels down, and few of them with a retry`, async () => {
       const dead = `http://127.0.0.1:${await deadPort()}`
-      const { model } = await furnisher.serve(['sim-words-3', 'sim-words-4'], { priority: 1, weight: 1 })
-      await furnisher.addChannel({ name: 'dead', models: [model], base_url: dead, priority: 1, weight: 1 })
-      const { id, key } = await furnisher.newToken({ unlimited_quota: true })
+      const { model } = await resources.serve(['sim-words-3', 'sim-words-4'], { priority: 1, weight: 1 })
+      await resources.addChannel({ name: 'dead', models: [model], base_url: dead, priority: 1, weight: 1 })
+      const { id, key } = await resources.newToken({ unlimited_quota: true })
       const client = openClient(server.url, 16)
       let remainingRequests = MANY
       const statuses: { status: number }[] = []
@@ -143,7 +143,7 @@ for (const engine of oneEngine('sqlite')) {
   describe(`overload on ${engine} (docs/reference/process.md: Overload)`, () => {
     let simulator: Simulator
     let server: Server
-    let furnisher: ReturnType<typeof createFurnisher>
+    let resources: ReturnType<typeof createResources>
     let key: string
 
     before(async () => {
@@ -153,8 +153,8 @@ for (const engine of oneEngine('sqlite')) {
         ...(await newGround(engine)),
         env: { SLUICE_MAX_CONNECTIONS: String(MOST), NODE_OPTIONS: `--import=${preload}` },
       })
-      furnisher = createFurnisher(server.api, simulator.url)
-      key = (await furnisher.newToken({ unlimited_quota: true })).key
+      resources = createResources(server.api, simulator.url)
+      key = (await resources.newToken({ unlimited_quota: true })).key
     })
     after(async () => {
       await server.kill()
@@ -191,8 +191,8 @@ for (const engine of oneEngine('sqlite')) {
       })
 
     it('with too many connections responds 503 overloaded to new ones, and lets the others finish', async () => {
-      const { model } = await furnisher.serve('sim-words-40-pace-25')
-      const { model: quick } = await furnisher.serve('sim-words-2')
+      const { model } = await resources.serve('sim-words-40-pace-25')
+      const { model: quick } = await resources.serve('sim-words-2')
       await whenServed(quick)
       const early = openClient(server.url, 2)
       const running = [
@@ -227,7 +227,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('above the limit for 503 responses drops connections, and recovers', async () => {
-      const { model } = await furnisher.serve('sim-words-2')
+      const { model } = await resources.serve('sim-words-2')
       await whenServed(model)
       const crowd = await fill(MOST + TOLD)
       const late = connect(server.port, '127.0.0.1')
@@ -244,8 +244,8 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('with a blocked event loop responds 503 overloaded to new requests and lets the others finish', async () => {
-      const { model } = await furnisher.serve('sim-words-40-pace-25')
-      const { model: quick } = await furnisher.serve('sim-words-2')
+      const { model } = await resources.serve('sim-words-40-pace-25')
+      const { model: quick } = await resources.serve('sim-words-2')
       await whenServed(quick)
       const early = openClient(server.url, 1)
       const { text } = await early.begin(key, ask(model, { stream: true }))

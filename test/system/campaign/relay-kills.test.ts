@@ -15,19 +15,19 @@ import {
   untilSessionsEnded,
   verifyThroughSocket,
 } from '../../support/process.ts'
+import { createRandomRequests } from '../../support/random-requests.ts'
+import { createDraw } from '../../support/random-writes.ts'
 import { createJudge, killBy, untilAllAnswer, type Way } from '../../support/relay-campaign.ts'
 import { LAWS } from '../../support/relay-laws.ts'
-import { createRelayStorm } from '../../support/relay-storm.ts'
-import { createDraw } from '../../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
-/** Other tests that run with every change kill a single worker: the points and the storm of writes. */
+/** Other tests that run with every change kill a single worker: the points and the random writes. */
 const WORKERS = isCampaign ? [1, 3] : [2]
 const ALL_KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 200 : 4))
 const KILLS = Math.ceil(ALL_KILLS / (ENGINES.length * WORKERS.length))
 /** Set it to repeat a run; fixed unless a campaign draws a random one. */
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_102))
-/** How many responses a storm gets before the kill, and how long after the last of them it follows. */
+/** How many responses a round gets before the kill, and how long after the last of them it follows. */
 const MOST_ANSWERS = isCampaign ? 250 : 40
 const MOST_DELAY_MS = 60
 /** About the duration of a start: kills happen at any point of it. */
@@ -66,25 +66,25 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
   }
   let server = await startServer(ground)
   t.after(() => server.kill())
-  const storm = await createRelayStorm(draw, server, simulator.url)
+  const randomRequests = await createRandomRequests(draw, server, simulator.url)
   const ways: readonly Way[] = workers === 1 ? ['all'] : ['worker', 'worker', 'supervisor', 'all']
   /** From a start until it is ready, and from the end of a worker until its successor is ready. */
   const startMs: number[] = []
   const replaceMs: number[] = []
   let kills = 0
-  const { read, judge } = createJudge(ground, storm, countFile)
+  const { read, judge } = createJudge(ground, randomRequests, countFile)
 
   for (let round = 1; round <= KILLS; round++) {
     const way = draw.pick(ways)
     const at = `after kill ${round} (${way}), seed ${SEED}`
-    const storming = storm.blow(server.url)
-    await storming.answered(draw.whole(1, MOST_ANSWERS))
+    const load = randomRequests.start(server.url)
+    await load.answered(draw.whole(1, MOST_ANSWERS))
     await delay(draw.whole(0, MOST_DELAY_MS))
     const killedMs = performance.now()
     const mustStart = await killBy(way, server, draw, workers)
     const killed = new Date()
     kills += 1
-    await storming.stop()
+    await load.stop()
     if (mustStart) {
       // Some are killed again while they start: recovery itself must tolerate it.
       if (draw.whole(1, 3) === 1) {
@@ -101,13 +101,13 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
       // No request has been sent yet: recovery alone has released everything.
       assert.deepEqual(LAWS[NOTHING_HELD]?.(await read()), [], at)
     } else {
-      await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+      await untilAllAnswer(server, randomRequests.payers[0]?.tokenId ?? 0)
       replaceMs.push(performance.now() - killedMs)
     }
     await judge(at)
     const books = await verifyThroughSocket(ground)
     assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)
-    await storm.refill(server.api)
+    await randomRequests.refill(server.api)
   }
 
   // Open suspense is visible to administrators (docs/reference/money.md: Invariants of the books).

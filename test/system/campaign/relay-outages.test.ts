@@ -16,9 +16,9 @@ import {
   verifyThroughSocket,
 } from '../../support/process.ts'
 import { startProxy, type Trouble } from '../../support/proxy.ts'
+import { createRandomRequests } from '../../support/random-requests.ts'
+import { createDraw } from '../../support/random-writes.ts'
 import { createJudge, killBy, untilAllAnswer, type Way } from '../../support/relay-campaign.ts'
-import { createRelayStorm } from '../../support/relay-storm.ts'
-import { createDraw } from '../../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const OUTAGES = Number(process.env.SLUICE_OUTAGES ?? (isCampaign ? 40 : 4))
@@ -50,23 +50,23 @@ async function campaign(t: TestContext): Promise<void> {
   }
   let server = await startServer(ground)
   t.after(() => server.kill())
-  const storm = await createRelayStorm(draw, server, simulator.url)
+  const randomRequests = await createRandomRequests(draw, server, simulator.url)
   // Read directly, not through the proxy.
-  const { judge } = createJudge(direct, storm, countFile)
+  const { judge } = createJudge(direct, randomRequests, countFile)
   const outageCounts: Record<string, number> = {}
   /** How long a change had to be repeated until the store accepted it. */
   let longestRefillMs = 0
 
   /** One outage under load; a process is killed during it, or none. */
   async function suffer(away: Trouble, meanwhile: Way | 'nothing'): Promise<void> {
-    const storming = storm.blow(server.url)
+    const load = randomRequests.start(server.url)
     try {
-      await storming.answered(draw.whole(1, MOST_ANSWERS))
+      await load.answered(draw.whole(1, MOST_ANSWERS))
       proxy.set(away)
       await delay(draw.whole(0, MOST_AWAY_MS / 2))
       if (meanwhile === 'all') {
         await killBy('all', server, draw, WORKERS)
-        await storming.stop()
+        await load.stop()
         // A start during the outage fails or waits: either may be killed again.
         const starting = launch(['start'], { env: settingsOf(ground) })
         await delay(draw.whole(0, MOST_AWAY_MS / 2))
@@ -83,9 +83,9 @@ async function campaign(t: TestContext): Promise<void> {
       await until('the gateway to be ready again', async () =>
         (await retryingFetch(`${server.origin}/readyz`)).status === 200 ? true : undefined,
       )
-      await storming.answered(10)
+      await load.answered(10)
     } finally {
-      await storming.stop()
+      await load.stop()
     }
   }
 
@@ -97,7 +97,7 @@ async function campaign(t: TestContext): Promise<void> {
     outageCounts[what] = (outageCounts[what] ?? 0) + 1
     try {
       await suffer(away, meanwhile)
-      await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+      await untilAllAnswer(server, randomRequests.payers[0]?.tokenId ?? 0)
     } catch (error) {
       const errorLines = server.lines().filter(({ level }) => level === 'error' || level === 'fatal')
       throw new Error(
@@ -111,7 +111,7 @@ async function campaign(t: TestContext): Promise<void> {
     const books = await verifyThroughSocket(ground)
     assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)
     const refillingMs = performance.now()
-    await storm.refill(server.api)
+    await randomRequests.refill(server.api)
     longestRefillMs = Math.max(longestRefillMs, performance.now() - refillingMs)
   }
 

@@ -5,7 +5,7 @@ import { startSimulator } from '../../../simulator/server.ts'
 import { startFleet } from '../../support/fleet.ts'
 import { until, verifyThroughSocket } from '../../support/process.ts'
 import type { Trouble } from '../../support/proxy.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const AWAY_MS = isCampaign ? 60_000 : 6_000
@@ -30,7 +30,7 @@ async function outage(t: TestContext, trouble: Trouble): Promise<void> {
   t.after(() => fleet.close())
   const [first] = fleet.members
   assert.ok(first)
-  const { must, serve, newToken } = createFurnisher(first.server.api, simulator.url)
+  const { must, serve, newToken } = createResources(first.server.api, simulator.url)
   const { model } = await serve('sim-words-2', {}, { per_call: 0.001 })
   const tokens = await Promise.all(
     ACCOUNTS.map(({ name, quota }) =>

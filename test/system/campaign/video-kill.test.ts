@@ -17,7 +17,7 @@ import {
   until,
   verifyThroughSocket,
 } from '../../support/process.ts'
-import { createDraw } from '../../support/storm.ts'
+import { createDraw } from '../../support/random-writes.ts'
 import { WAIT_MS } from '../../support/wait.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
@@ -39,7 +39,7 @@ async function newGround(engine: EngineName): Promise<ServerOptions> {
 }
 
 /** A model, its price and a token, created once: they survive the kills. */
-async function furnish({ api }: Server, upstream: string): Promise<string> {
+async function addContent({ api }: Server, upstream: string): Promise<string> {
   const channel = { name: 'simulated', type: 1, key: 'a-key-0001', base_url: upstream, models: [MODEL] }
   const responses = [
     await api('POST', '/api/channel/', { mode: 'single', channel }),
@@ -80,7 +80,7 @@ for (const engine of oneEngine('sqlite')) {
       t.after(simulator.close)
       const ground = await newGround(engine)
       server = await startServer(ground)
-      const key = await furnish(server, simulator.url)
+      const key = await addContent(server, simulator.url)
       let submittedCount = 0
       let answered = 0
 

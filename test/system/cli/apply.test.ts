@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { readFileSync, statSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
+import { commandFolder } from '../../support/command-folder.ts'
 import { oneEngine } from '../../support/gateway.ts'
 import { newGround, settingsOf, startServer } from '../../support/process.ts'
 import { startRecorder } from '../../support/recorder.ts'
-import { workplace } from '../../support/workplace.ts'
 
 const KEY = 'sk-provider-canary-1234567'
 const CHANGES = 2
@@ -32,7 +32,10 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
     for (const workers of engine === 'sqlite' ? [1, 2] : [2])
       it(`configures a running gateway of ${workers} workers on ${engine}`, async () => {
         const ground = { ...(await newGround(engine)), env: { SLUICE_WORKERS: String(workers) } }
-        const { sluice, sluiceProcess, write, file } = workplace({ ...settingsOf(ground), PROVIDER_KEY: KEY })
+        const { sluice, sluiceProcess, write, file } = commandFolder({
+          ...settingsOf(ground),
+          PROVIDER_KEY: KEY,
+        })
         const provider = await startRecorder()
         const server = await startServer(ground)
         try {
@@ -92,7 +95,7 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
 
   it('is listed and rolled back through the socket of a running gateway', async () => {
     const ground = await newGround('sqlite')
-    const { sluice, write } = workplace(settingsOf(ground))
+    const { sluice, write } = commandFolder(settingsOf(ground))
     write('one.yaml', 'version: 1\naliases: [{name: a, target: b}]\n')
     write('two.yaml', 'version: 1\naliases: [{name: a, target: c}]\n')
     const server = await startServer(ground)

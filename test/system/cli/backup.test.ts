@@ -58,7 +58,7 @@ async function must(reply: ReturnType<Api>) {
 }
 
 /** Two models of the simulated provider: one that responds, one whose stream never ends. */
-async function furnish({ api }: Pick<Server, 'api'>, upstream: string): Promise<void> {
+async function addContent({ api }: Pick<Server, 'api'>, upstream: string): Promise<void> {
   const channel = { name: 'simulated', type: 1, key: 'provider-key', base_url: upstream }
   for (const [model, sentModel] of Object.entries({
     [MODEL]: 'sim-words-4',
@@ -167,7 +167,7 @@ for (const engine of ENGINES) {
       const ground = await newGround(engine)
       const workers = WORKERS[engine]
       const server = await startServer({ ...ground, env: { SLUICE_WORKERS: String(workers) } })
-      await furnish(server, simulator.url)
+      await addContent(server, simulator.url)
       const key = await newToken(server)
       const hangUp = new AbortController()
       const stalled = await ask(server, key, { model: STALLING, stream: true }, hangUp.signal)
@@ -222,7 +222,7 @@ for (const engine of ENGINES) {
     it('of a stopped gateway contains no secret, and may be restored on the other engine', async () => {
       const ground = await newGround(engine)
       const server = await startServer(ground)
-      await furnish(server, simulator.url)
+      await addContent(server, simulator.url)
       const key = await newToken(server)
       assert.equal((await ask(server, key, {})).status, 200)
       await server.kill()
@@ -372,7 +372,7 @@ describe('an older copy of the store under newer journals', () => {
     const store = join(ground.dataDir, 'sluice.db')
     const old = join(newDirectory(), 'old.db')
     const server = await startServer(ground)
-    await furnish(server, simulator.url)
+    await addContent(server, simulator.url)
     const key = await newToken(server)
     for (let count = 0; count < 5; count++) assert.equal((await ask(server, key, {})).status, 200)
     const db = openDatabase(store, { readOnly: true, timeoutMs: 10_000 })

@@ -5,7 +5,7 @@ import { signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { createApi, ROOT_PASSWORD, ROOT_TOKEN } from '../../support/gateway.ts'
 import { skipWithout } from '../../support/programs.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
 
@@ -23,7 +23,7 @@ function describeCanaries(): void {
 
   it('starts a canary, compares both sides and promotes it', async () => {
     const api = createApi(server.url, ROOT_TOKEN)
-    const { serve, newToken, must } = createFurnisher(api, server.simulator.url)
+    const { serve, newToken, must } = createResources(api, server.simulator.url)
     const { model, channels } = await serve('sim-ok')
     const { key } = await newToken()
     const { page, context, faults } = await visit(browser, server.origin)

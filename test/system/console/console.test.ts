@@ -7,10 +7,10 @@ import type { Browser, Dialog, Page } from 'playwright-core'
 import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
 import { retryingFetch } from '../../support/client.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
+import { addContent, type ConsoleContent } from '../../support/console-content.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
 import { skipWithout } from '../../support/programs.ts'
-import { furnish, type Showroom } from '../../support/showroom.ts'
 
 const run = promisify(execFile)
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
@@ -82,13 +82,13 @@ function describeConsole(): void {
 
   describe('a running gateway', () => {
     let server: ConsoleServer
-    let room: Showroom
+    let content: ConsoleContent
     let page: Page
     let faults: readonly string[]
     let close: () => Promise<void>
     before(async () => {
       server = await startConsole()
-      room = await furnish(server.url, server.api, server.simulator.url)
+      content = await addContent(server.url, server.api, server.simulator.url)
       const visited = await visit(browser, server.origin, { width: 1440, height: 900 })
       page = visited.page
       faults = visited.faults
@@ -144,7 +144,7 @@ function describeConsole(): void {
     })
 
     it('restores a channel form after a reload, without its key, and discards it when the form is left', async () => {
-      const edit = `${server.url}/channels/${room.channelId}/edit`
+      const edit = `${server.url}/channels/${content.channelId}/edit`
       const name = page.getByLabel('Name', { exact: true })
       await page.goto(edit)
       const saved = await name.inputValue()
@@ -168,18 +168,18 @@ function describeConsole(): void {
 
     it('sends only changed fields, and never a masked key', async () => {
       const writes = writesOf(page)
-      await follow(page, `/channels/${room.channelId}/edit`)
+      await follow(page, `/channels/${content.channelId}/edit`)
       await page.getByLabel('Name', { exact: true }).fill('Primary, renamed')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
       await page.getByText('Primary, renamed saved').waitFor()
       const body = writes.find(({ path, method }) => method === 'PUT' && path === '/api/channel/')?.body
-      assert.deepEqual(body, { id: room.channelId, name: 'Primary, renamed' })
+      assert.deepEqual(body, { id: content.channelId, name: 'Primary, renamed' })
     })
 
     it('reports a concurrent change of the channel, and keeps the fields of both users', async () => {
-      await follow(page, `/channels/${room.channelId}/edit`)
+      await follow(page, `/channels/${content.channelId}/edit`)
       await page.getByLabel('Name', { exact: true }).fill('Primary, by two')
-      await server.api('PUT', '/api/channel/', { id: room.channelId, priority: 11 })
+      await server.api('PUT', '/api/channel/', { id: content.channelId, priority: 11 })
       const form = page.getByRole('complementary')
       await form.getByText(/^root changed this channel .*: Priority\./).waitFor()
       await form.getByRole('button', { name: 'Load changes' }).click()
@@ -187,13 +187,13 @@ function describeConsole(): void {
       assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'Primary, by two')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
       await page.getByText('Primary, by two saved').waitFor()
-      const { name, priority } = (await server.api('GET', `/api/channel/${room.channelId}`)).body.data
+      const { name, priority } = (await server.api('GET', `/api/channel/${content.channelId}`)).body.data
       assert.deepEqual([name, priority], ['Primary, by two', 11])
-      await server.api('PUT', '/api/channel/', { id: room.channelId, priority: 10 })
+      await server.api('PUT', '/api/channel/', { id: content.channelId, priority: 10 })
     })
 
     it('asks before it discards typed text', async () => {
-      await follow(page, `/channels/${room.channelId}/edit`)
+      await follow(page, `/channels/${content.channelId}/edit`)
       await page.getByLabel('Notes').or(page.getByText('Advanced')).first().click()
       await page.getByLabel('Notes').fill('half a thought')
       await page.getByRole('button', { name: 'Cancel' }).click()
@@ -475,17 +475,17 @@ function describeConsole(): void {
     })
 
     it('explains a request that failed over: the attempts, the channel that served it, and the cost', async () => {
-      await follow(page, `/usage/${room.requestId}`)
+      await follow(page, `/usage/${content.requestId}`)
       await page.getByText(/^Served by .* on attempt 2/).waitFor()
       const attempts = page.getByRole('complementary').getByRole('listitem')
       assert.match((await attempts.first().textContent()) ?? '', /500/)
-      const { body } = await server.api('GET', `/api/log/?request_id=${room.requestId}`)
+      const { body } = await server.api('GET', `/api/log/?request_id=${content.requestId}`)
       const charge = (await page.locator('.double-rule').textContent()) ?? ''
       assert.equal(Number(charge.replace('$', '')), Number(body.data.items[0].cost))
     })
 
     it('explains a pasted error in the palette, and offers the action that solves it', async () => {
-      const { body: revealed } = await server.api('POST', `/api/token/${room.tokenId}/key`)
+      const { body: revealed } = await server.api('POST', `/api/token/${content.tokenId}/key`)
       const refused = await server.api(
         'POST',
         '/v1/chat/completions',
@@ -517,7 +517,7 @@ function describeConsole(): void {
       await until('the filtered rows', async () => ((await rows.count()) === 2 ? true : undefined))
       await page.reload()
       await until('the same rows', async () => ((await rows.count()) === 2 ? true : undefined))
-      await follow(page, `/usage?range=1h&q=${room.requestId}`)
+      await follow(page, `/usage?range=1h&q=${content.requestId}`)
       await until('the one row', async () => ((await rows.count()) === 1 ? true : undefined))
     })
 
@@ -584,7 +584,7 @@ function describeConsole(): void {
       await page.keyboard.press('Escape')
       await page.getByRole('columnheader', { name: 'Request ID', exact: true }).waitFor()
       await page.reload()
-      await page.getByRole('cell', { name: room.requestId }).waitFor()
+      await page.getByRole('cell', { name: content.requestId }).waitFor()
     })
 
     it('pages through the log by cursor, and the browser’s Back works', async () => {
@@ -684,13 +684,13 @@ function describeConsole(): void {
     })
 
     it('adds credit with a reason, after a preview', async () => {
-      await follow(page, `/users/${room.userId}`)
+      await follow(page, `/users/${content.userId}`)
       await page.getByLabel('Amount (USD)').fill('3')
       await page.getByLabel('Reason').fill('for the trial')
       await page.getByText('$5.00 → $8.00').waitFor()
       await page.getByRole('button', { name: 'Adjust credit' }).click()
       await page.getByText('Credit of ana adjusted').waitFor()
-      const { body } = await server.api('GET', `/api/user/${room.userId}`)
+      const { body } = await server.api('GET', `/api/user/${content.userId}`)
       assert.equal(body.data.quota, 4_000_000)
     })
 
@@ -855,7 +855,7 @@ function describeConsole(): void {
       await page.keyboard.press('Control+K')
       await page.keyboard.type('ana')
       await page.getByRole('option', { name: /ana/ }).first().waitFor()
-      const { body } = await server.api('POST', `/api/token/${room.tokenId}/key`)
+      const { body } = await server.api('POST', `/api/token/${content.tokenId}/key`)
       const urls: string[] = []
       page.on('request', request => urls.push(request.url()))
       await page.getByRole('combobox').fill(body.data.key)

@@ -7,7 +7,7 @@ import { type ConsoleServer, startConsole } from '../../support/console.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { lookInto, until } from '../../support/process.ts'
 import { skipWithout } from '../../support/programs.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
 const WIDE = { width: 1440, height: 900 }
@@ -17,11 +17,11 @@ function describeExplanations(): void {
   let server: ConsoleServer
   let page: Page
   let faults: readonly string[]
-  let furnisher: ReturnType<typeof createFurnisher>
+  let resources: ReturnType<typeof createResources>
   before(async () => {
     browser = await startBrowser()
     server = await startConsole()
-    furnisher = createFurnisher(server.api, server.simulator.url)
+    resources = createResources(server.api, server.simulator.url)
     const visitor = await visit(browser, server.origin, WIDE)
     page = visitor.page
     faults = visitor.faults
@@ -81,8 +81,8 @@ function describeExplanations(): void {
   const OLD_S = 60
 
   it('names the channel in cooldown with its cause, and leads to its key', async () => {
-    const { model, channels } = await furnisher.serve('sim-status-401', { name: 'OpenAI main' })
-    const { key } = await furnisher.newToken({ name: 'app', unlimited_quota: true })
+    const { model, channels } = await resources.serve('sim-status-401', { name: 'OpenAI main' })
+    const { key } = await resources.newToken({ name: 'app', unlimited_quota: true })
     const first = await send(key, model)
     const second = await send(key, model)
     failedIds.push(first, second)
@@ -106,8 +106,8 @@ function describeExplanations(): void {
   })
 
   it('leads to the list of addresses of a token, and opens what hides it', async () => {
-    const { model } = await furnisher.serve('sim-words-1')
-    const { key } = await furnisher.newToken({ name: 'office only', allow_ips: ['10.1.2.0/24'] })
+    const { model } = await resources.serve('sim-words-1')
+    const { key } = await resources.newToken({ name: 'office only', allow_ips: ['10.1.2.0/24'] })
     const id = await send(key, model)
     failedIds.push(id)
     await find(id)
@@ -117,7 +117,7 @@ function describeExplanations(): void {
   })
 
   it('finds the newest request by a bare code, counts the others and lists them with their code', async () => {
-    const { key } = await furnisher.newToken({
+    const { key } = await resources.newToken({
       name: 'one model',
       model_limits_enabled: true,
       models: ['one'],
@@ -132,11 +132,11 @@ function describeExplanations(): void {
   })
 
   it('enables the only channel of a model from the explanation, and shows it in the route before', async () => {
-    const { model, channels } = await furnisher.serve('sim-words-1', { name: 'Claude EU' })
+    const { model, channels } = await resources.serve('sim-words-1', { name: 'Claude EU' })
     const status = (value: number) =>
       server.api('POST', `/api/channel/${channels[0]}/status`, { status: value })
     assert.equal((await status(2)).status, 200)
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const { key } = await resources.newToken({ unlimited_quota: true })
     const id = await send(key, model)
     failedIds.push(id)
     await find(model, 'Models')
@@ -152,8 +152,8 @@ function describeExplanations(): void {
   })
 
   it('names the model that a mapping sends, and leads to the mapping; a failed request has no cost', async () => {
-    const { model } = await furnisher.serve('sim-status-404', { name: 'Mapped' })
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const { model } = await resources.serve('sim-status-404', { name: 'Mapped' })
+    const { key } = await resources.newToken({ unlimited_quota: true })
     const id = await send(key, model)
     failedIds.push(id)
     await find(id)

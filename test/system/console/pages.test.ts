@@ -4,10 +4,10 @@ import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, Page, Request } from 'playwright-core'
 import { signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, PAGES, startConsole } from '../../support/console.ts'
+import { addContent, type ConsoleContent } from '../../support/console-content.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
 import { skipWithout } from '../../support/programs.ts'
-import { furnish, type Showroom } from '../../support/showroom.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
 const NEWCOMER = { username: 'ana', password: 'password of ana' }
@@ -120,11 +120,11 @@ const chooseLanguage = (page: Page, language: Language) =>
 function describePages(): void {
   let browser: Browser
   let server: ConsoleServer
-  let room: Showroom
+  let content: ConsoleContent
   before(async () => {
     browser = await startBrowser()
     server = await startConsole()
-    room = await furnish(server.url, server.api, server.simulator.url)
+    content = await addContent(server.url, server.api, server.simulator.url)
   })
   after(async () => {
     await browser.close()
@@ -132,13 +132,13 @@ function describePages(): void {
   })
   const pages = () => [
     ...PAGES,
-    `/channels/${room.channelId}`,
-    `/channels/${room.channelId}/edit`,
-    `/tokens/${room.tokenId}`,
-    `/users/${room.userId}`,
-    `/usage/${room.requestId}`,
-    `/videos/${room.videoId}`,
-    `/videos/${room.failedVideoId}`,
+    `/channels/${content.channelId}`,
+    `/channels/${content.channelId}/edit`,
+    `/tokens/${content.tokenId}`,
+    `/users/${content.userId}`,
+    `/usage/${content.requestId}`,
+    `/videos/${content.videoId}`,
+    `/videos/${content.failedVideoId}`,
     '/prices?edit=gpt-4o',
   ]
 

@@ -3,10 +3,10 @@ import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { follow, signIn, startBrowser, visit } from '../../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../../support/console.ts'
+import { addContent, type ConsoleContent } from '../../support/console-content.ts'
 import { ROOT_PASSWORD } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
 import { skipWithout } from '../../support/programs.ts'
-import { furnish, type Showroom } from '../../support/showroom.ts'
 import { wavFile } from '../../support/wav.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
@@ -14,14 +14,14 @@ const ROOT = { username: 'root', password: ROOT_PASSWORD }
 function describePlayground(): void {
   let browser: Browser
   let server: ConsoleServer
-  let room: Showroom
+  let content: ConsoleContent
   let page: Page
   let faults: readonly string[]
   const writes: { path: string; authorization: string | undefined }[] = []
   before(async () => {
     browser = await startBrowser()
     server = await startConsole()
-    room = await furnish(server.url, server.api, server.simulator.url)
+    content = await addContent(server.url, server.api, server.simulator.url)
     ;({ page, faults } = await visit(browser, server.origin))
     page.on('request', request => {
       const { authorization } = request.headers()
@@ -201,7 +201,7 @@ function describePlayground(): void {
     await dialog.getByRole('button', { name: 'Refund' }).click()
     await panel.getByText(/refunded by user:1: the provider refused it/).waitFor()
     assert.equal(await panel.getByRole('button', { name: 'Refund' }).count(), 0)
-    const { body } = await server.api('GET', `/api/video/${room.failedVideoId}`)
+    const { body } = await server.api('GET', `/api/video/${content.failedVideoId}`)
     assert.deepEqual(body.data.entries.map(({ kind }: { kind: string }) => kind).sort(), ['refund', 'settle'])
   })
 
@@ -210,17 +210,17 @@ function describePlayground(): void {
     await signIn(other.page, server.url, { username: 'ana', password: 'password of ana' })
     await other.page.goto(`${server.url}/videos`)
     await other.page.getByText('No video jobs yet').waitFor()
-    await other.page.goto(`${server.url}/videos/${room.videoId}`)
+    await other.page.goto(`${server.url}/videos/${content.videoId}`)
     await other.page.getByText('Video job not found').waitFor()
     await other.context.close()
   })
 
   it('deletes an own job after a confirmation', async () => {
-    await follow(page, `/videos/${room.videoId}`)
+    await follow(page, `/videos/${content.videoId}`)
     await page.getByRole('complementary').getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByText('Video job deleted').waitFor()
-    assert.equal((await server.api('GET', `/api/video/${room.videoId}`)).status, 404)
+    assert.equal((await server.api('GET', `/api/video/${content.videoId}`)).status, 404)
   })
 
   it('causes no script error, no policy violation and no request to another host', () => {

@@ -15,7 +15,7 @@ import {
   type TestFleet,
 } from '../../support/fleet.ts'
 import { newDirectory, settingsOf, until } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 /** Between the requests of a client. */
 const PAUSE_MS = 5
@@ -44,7 +44,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   let a: FleetMember
   let b: FleetMember
   let c: FleetMember
-  let furnisher: ReturnType<typeof createFurnisher>
+  let resources: ReturnType<typeof createResources>
 
   before(async () => {
     simulator = await startSimulator()
@@ -52,7 +52,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
     // The one that is cut off has several nodes.
     await fleet.startMember(undefined, { SLUICE_WORKERS: '2' })
     ;[a, b, c] = fleet.members as [FleetMember, FleetMember, FleetMember]
-    furnisher = createFurnisher(a.server.api, simulator.url)
+    resources = createResources(a.server.api, simulator.url)
   })
   after(async () => {
     await fleet?.close()
@@ -60,7 +60,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   })
 
   const nodes = async (member: FleetMember) =>
-    (await furnisher.must(member.server.api('GET', '/api/node/'))) as {
+    (await resources.must(member.server.api('GET', '/api/node/'))) as {
       id: string
       state: string
       applied: number
@@ -74,9 +74,9 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   })
 
   it('admit no request of a deleted token after the 200, under load on all of them', async () => {
-    const { model } = await furnisher.serve('sim-words-4')
+    const { model } = await resources.serve('sim-words-4')
     for (const changing of [b, c, a]) {
-      const { id, key } = await furnisher.newToken({ unlimited_quota: true })
+      const { id, key } = await resources.newToken({ unlimited_quota: true })
       let isDeleted = false
       let served = 0
       const admittedLate: string[] = []
@@ -102,13 +102,13 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   })
 
   it('apply a change of a channel, an alias and a setting before the 200', async () => {
-    const { model, channels } = await furnisher.serve('sim-words-4')
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const { model, channels } = await resources.serve('sim-words-4')
+    const { key } = await resources.newToken({ unlimited_quota: true })
     for (const member of fleet.members) assert.equal((await chat(member, key, model)).status, 200)
-    await furnisher.must(c.server.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
+    await resources.must(c.server.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
     for (const member of fleet.members) assert.equal((await chat(member, key, model)).status, 404)
-    await furnisher.must(b.server.api('PUT', '/api/channel/', { id: channels[0], status: 1 }))
-    await furnisher.must(b.server.api('POST', '/api/alias/', { name: 'another-name', target: model }))
+    await resources.must(b.server.api('PUT', '/api/channel/', { id: channels[0], status: 1 }))
+    await resources.must(b.server.api('POST', '/api/alias/', { name: 'another-name', target: model }))
     for (const member of fleet.members) assert.equal((await chat(member, key, 'another-name')).status, 200)
   })
 
@@ -122,8 +122,8 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
       env: settingsOf({ dataDir: a.dataDir, databaseUrl: fleet.databaseUrl }),
     })
     assert.equal(code, 0, stderr)
-    await furnisher.must(a.server.api('POST', '/api/price/', { model: 'imported', per_call: 0.01 }))
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    await resources.must(a.server.api('POST', '/api/price/', { model: 'imported', per_call: 0.01 }))
+    const { key } = await resources.newToken({ unlimited_quota: true })
     for (const member of fleet.members) {
       const { status, text } = await chat(member, key, 'imported')
       assert.equal(status, 200, text)
@@ -131,16 +131,16 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
   })
 
   it('respond with 202 while a node is cut off, which fences itself and catches up when it is back', async () => {
-    const { model } = await furnisher.serve('sim-words-4')
-    const { id, key } = await furnisher.newToken({ unlimited_quota: true })
-    const volley = (member: FleetMember, options?: RetryOptions) =>
+    const { model } = await resources.serve('sim-words-4')
+    const { id, key } = await resources.newToken({ unlimited_quota: true })
+    const burst = (member: FleetMember, options?: RetryOptions) =>
       Promise.all(Array.from({ length: 12 }, () => chat(member, key, model, options)))
     // What the node refuses behind its fence is what this test waits for.
     const behindFence: RetryOptions = { expectedRefusal: 'ledger_unavailable' }
-    for (const member of fleet.members) await volley(member)
+    for (const member of fleet.members) await burst(member)
     c.proxy.set('hang')
     // Its caches still admit the token: the change must not be reported as complete.
-    assert.ok((await volley(c, behindFence)).some(({ status }) => status === 200))
+    assert.ok((await burst(c, behindFence)).some(({ status }) => status === 200))
     const headers = { 'idempotency-key': 'delete-once' }
     let isDone = false
     // The response is 202 if the fence is later than 25 s; a repeat then waits again.
@@ -182,7 +182,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
     assert.equal((await nodes(a)).length, 4)
     const e = await fleet.startMember(d.dataDir)
     await e.server.kill()
-    const { id } = await furnisher.newToken({ unlimited_quota: true })
+    const { id } = await resources.newToken({ unlimited_quota: true })
     assert.equal((await a.server.api('DELETE', `/api/token/${id}`)).status, 200)
     const f = await fleet.startMember(d.dataDir)
     await until('its nodes to be up again', async () => {

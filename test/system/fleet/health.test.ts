@@ -5,17 +5,17 @@ import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { retryingFetch } from '../../support/client.ts'
 import { type FleetMember, SHORT_FENCE, startFleet, type TestFleet } from '../../support/fleet.ts'
 import { until } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 describe('the health of channels on several machines (docs/reference/routing.md: Cooldown)', () => {
   let simulator: Simulator | undefined
   let fleet: TestFleet
-  let furnisher: ReturnType<typeof createFurnisher>
+  let resources: ReturnType<typeof createResources>
 
   before(async () => {
     simulator = await startSimulator()
     fleet = await startFleet(2, { SLUICE_WORKERS: '2', ...SHORT_FENCE })
-    furnisher = createFurnisher((fleet.members[0] as FleetMember).server.api, simulator.url)
+    resources = createResources((fleet.members[0] as FleetMember).server.api, simulator.url)
   })
   after(async () => {
     await fleet?.close()
@@ -23,7 +23,7 @@ describe('the health of channels on several machines (docs/reference/routing.md:
   })
 
   const explain = async ({ server }: FleetMember, model: string) => {
-    const { steps, passed_over } = await furnisher.must(server.api('POST', '/api/route/explain', { model }))
+    const { steps, passed_over } = await resources.must(server.api('POST', '/api/route/explain', { model }))
     return {
       steps: steps.map(({ channel_id }: { channel_id: number }) => channel_id),
       skipped: passed_over.map(({ channel_id, reason }: { channel_id: number; reason: string }) => [
@@ -41,8 +41,8 @@ describe('the health of channels on several machines (docs/reference/routing.md:
 
   it('is known to all nodes soon after one has learnt it, and to a node that starts later', async () => {
     const [a, b] = fleet.members as [FleetMember, FleetMember]
-    const { model, channels } = await furnisher.serve(['sim-status-429-retry-200', 'sim-words-2'])
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const { model, channels } = await resources.serve(['sim-status-429-retry-200', 'sim-words-2'])
+    const { key } = await resources.newToken({ unlimited_quota: true })
     const healthy = await explain(b, model)
     assert.deepEqual(healthy.steps, channels)
     assert.equal((await chat(a, key, model)).status, 200)
@@ -57,7 +57,7 @@ describe('the health of channels on several machines (docs/reference/routing.md:
     await isKnown(late)
     assert.deepEqual(await explain(late, model), await explain(a, model))
     // A successful test on one node ends the cooldown on all.
-    await furnisher.must(
+    await resources.must(
       b.server.api('PUT', '/api/channel/', { id: channels[0], model_mapping: { [model]: 'sim-words-2' } }),
     )
     const tested = await b.server.api('GET', `/api/channel/test/${channels[0]}?model=${model}`)
@@ -70,14 +70,14 @@ describe('the health of channels on several machines (docs/reference/routing.md:
 
   it('stays as it is known now, while reports to a node that has crashed are repeated', async t => {
     const [a, b] = fleet.members as [FleetMember, FleetMember]
-    const { model, channels } = await furnisher.serve(['sim-status-429-retry-200', 'sim-words-2'])
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const { model, channels } = await resources.serve(['sim-status-429-retry-200', 'sim-words-2'])
+    const { key } = await resources.newToken({ unlimited_quota: true })
     await (await fleet.startMember()).server.kill()
     assert.equal((await chat(a, key, model)).status, 200)
     await until('the cooldown to be known', async () =>
       (await explain(b, model)).steps.length === 1 ? true : undefined,
     )
-    await furnisher.must(
+    await resources.must(
       b.server.api('PUT', '/api/channel/', { id: channels[0], model_mapping: { [model]: 'sim-words-2' } }),
     )
     const tested = await b.server.api('GET', `/api/channel/test/${channels[0]}?model=${model}`)

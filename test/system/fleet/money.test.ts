@@ -4,24 +4,24 @@ import { type Simulator, startSimulator } from '../../../simulator/server.ts'
 import { retryingFetch } from '../../support/client.ts'
 import { FENCE, type FleetMember, startFleet, type TestFleet } from '../../support/fleet.ts'
 import { until, verifyThroughSocket } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
-/** The requests of a volley that not all can be paid. */
-const VOLLEY = isCampaign ? 300 : 150
+/** The requests of a burst that not all can be paid. */
+const BURST = isCampaign ? 300 : 150
 /** Units of a request that costs 0.01 USD. */
 const COST = 5_000
 
 describe('money of three gateways on one database (docs/reference/money.md: Leases)', () => {
   let simulator: Simulator | undefined
   let fleet: TestFleet
-  let furnisher: ReturnType<typeof createFurnisher>
+  let resources: ReturnType<typeof createResources>
 
   before(async () => {
     simulator = await startSimulator()
     fleet = await startFleet(2, FENCE)
     await fleet.startMember(undefined, { SLUICE_WORKERS: '2' })
-    furnisher = createFurnisher((fleet.members[0] as FleetMember).server.api, simulator.url)
+    resources = createResources((fleet.members[0] as FleetMember).server.api, simulator.url)
   })
   after(async () => {
     await fleet?.close()
@@ -39,19 +39,19 @@ describe('money of three gateways on one database (docs/reference/money.md: Leas
     assert.ok([200, 429].includes(response.status), text)
     return response.status
   }
-  const serve = () => furnisher.serve('sim-words-2', {}, { per_call: 0.01 })
+  const serve = () => resources.serve('sim-words-2', {}, { per_call: 0.01 })
   const successes = (statuses: readonly number[]) => statuses.filter(status => status === 200).length
   const freshToken = (member: number, id: number) =>
     until('a balance that includes all nodes', async () => {
       const reply = await (fleet.members[member] as FleetMember).server.api('GET', `/api/token/${id}`)
-      return reply.headers.has('x-sluice-stale') ? undefined : furnisher.must(Promise.resolve(reply))
+      return reply.headers.has('x-sluice-stale') ? undefined : resources.must(Promise.resolve(reply))
     })
 
-  it(`pays for exactly as many of ${VOLLEY} requests over all of them as the balance covers`, async () => {
+  it(`pays for exactly as many of ${BURST} requests over all of them as the balance covers`, async () => {
     const { model } = await serve()
     for (const affordable of [67, 10]) {
-      const { id, key } = await furnisher.newToken({ remain_quota: affordable * COST + COST - 1 })
-      const replies = await Promise.all(Array.from({ length: VOLLEY }, (_each, i) => chat(i % 3, key, model)))
+      const { id, key } = await resources.newToken({ remain_quota: affordable * COST + COST - 1 })
+      const replies = await Promise.all(Array.from({ length: BURST }, (_each, i) => chat(i % 3, key, model)))
       assert.equal(successes(replies), affordable)
       const { remain_quota, used_quota, held_quota } = await freshToken(1, id)
       assert.deepEqual(
@@ -64,7 +64,7 @@ describe('money of three gateways on one database (docs/reference/money.md: Leas
   it('refuses no request while what is left is idle on another machine', async () => {
     const { model } = await serve()
     for (let round = 0; round < 4; round++) {
-      const { key } = await furnisher.newToken({ remain_quota: 7 * COST })
+      const { key } = await resources.newToken({ remain_quota: 7 * COST })
       // Each machine leases more than its request needs, until another one needs it.
       for (let i = 0; i < 7; i++) assert.equal(await chat((i + round) % 3, key, model), 200, `request ${i}`)
       for (const member of [0, 1, 2]) assert.equal(await chat(member, key, model), 429)
@@ -73,7 +73,7 @@ describe('money of three gateways on one database (docs/reference/money.md: Leas
 
   it('reports a balance that includes the answers of all machines', async () => {
     const { model } = await serve()
-    const { id, key } = await furnisher.newToken({ remain_quota: 1_000 * COST })
+    const { id, key } = await resources.newToken({ remain_quota: 1_000 * COST })
     let stale = 0
     for (let round = 1; round <= 20; round++) {
       assert.equal(await chat(round % 3, key, model), 200)
@@ -89,17 +89,17 @@ describe('money of three gateways on one database (docs/reference/money.md: Leas
 
   it('takes a lowered quota into account on all of them before the 200', async () => {
     const { model } = await serve()
-    const { id, key } = await furnisher.newToken({ remain_quota: 1_000 * COST })
+    const { id, key } = await resources.newToken({ remain_quota: 1_000 * COST })
     for (const member of [0, 1, 2]) assert.equal(await chat(member, key, model), 200)
     const { api } = (fleet.members[2] as FleetMember).server
-    await furnisher.must(api('PUT', '/api/token/', { id, remain_quota: 2 * COST }))
+    await resources.must(api('PUT', '/api/token/', { id, remain_quota: 2 * COST }))
     const replies = await Promise.all(Array.from({ length: 30 }, (_each, i) => chat(i % 3, key, model)))
     assert.equal(successes(replies), 2)
   })
 
   it('says that a balance is stale while a machine does not respond', async () => {
     const { model } = await serve()
-    const { id, key } = await furnisher.newToken({ unlimited_quota: true })
+    const { id, key } = await resources.newToken({ unlimited_quota: true })
     assert.equal(await chat(1, key, model), 200)
     const silent = fleet.members[1] as FleetMember
     silent.proxy.set('stall')

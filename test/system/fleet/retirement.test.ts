@@ -7,12 +7,12 @@ import { type RetryOptions, retryingFetch } from '../../support/client.ts'
 import { runHere } from '../../support/command.ts'
 import { type FleetMember, SHORT_FENCE, startFleet, type TestFleet } from '../../support/fleet.ts'
 import { run, settingsOf, until, verifyThroughSocket } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 describe('a node that is stopped or given up (docs/operating/fleet.md: A node is lost)', () => {
   let simulator: Simulator | undefined
   let fleet: TestFleet
-  let furnisher: ReturnType<typeof createFurnisher>
+  let resources: ReturnType<typeof createResources>
   let a: FleetMember
 
   before(async () => {
@@ -23,7 +23,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
       SLUICE_VIDEO_DOUBT_S: '20',
     })
     a = fleet.members[0] as FleetMember
-    furnisher = createFurnisher(a.server.api, simulator.url)
+    resources = createResources(a.server.api, simulator.url)
   })
   after(async () => {
     await fleet?.close()
@@ -32,7 +32,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
 
   const idOf = ({ dataDir }: FleetMember) => readdirSync(join(dataDir, 'nodes'))[0] as string
   const stateOf = async (id: string) =>
-    ((await furnisher.must(a.server.api('GET', '/api/node/'))) as { id: string; state: string }[]).find(
+    ((await resources.must(a.server.api('GET', '/api/node/'))) as { id: string; state: string }[]).find(
       node => node.id === id,
     )?.state
   const chat = ({ server }: FleetMember, key: string, model: string, options: RetryOptions = {}) =>
@@ -56,8 +56,8 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
   })
 
   it('is retired when it is fenced: its leases return, and what it may have spent is unresolved', async () => {
-    const { model } = await furnisher.serve('sim-words-400-pace-50', {}, { per_call: 0.01 })
-    const user = await furnisher.must(
+    const { model } = await resources.serve('sim-words-400-pace-50', {}, { per_call: 0.01 })
+    const user = await resources.must(
       a.server.api('POST', '/api/user/', { username: 'payer', password: 'a long password', quota: 500_000 }),
     )
     const signedIn = await a.server.api(
@@ -78,7 +78,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     // The request is running when the machine dies.
     const running = chat(c, token.body.data.key, model).catch(() => undefined)
     await until('a lease', async () =>
-      (await furnisher.must(a.server.api('GET', '/api/node/'))).some(
+      (await resources.must(a.server.api('GET', '/api/node/'))).some(
         (node: { id: string; leased: string }) => node.id === id && Number(node.leased) > 0,
       )
         ? true
@@ -96,9 +96,9 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     assert.equal(retired.code, 0, retired.stderr)
     assert.match(retired.stdout, /may have spent/)
     assert.equal(await stateOf(id), 'retired')
-    const { quota, held_quota } = await furnisher.must(a.server.api('GET', `/api/user/${user.id}`))
+    const { quota, held_quota } = await resources.must(a.server.api('GET', `/api/user/${user.id}`))
     assert.deepEqual({ quota, held_quota }, { quota: 500_000, held_quota: 0 })
-    const open = await furnisher.must(a.server.api('GET', '/api/ledger/suspense?open=true'))
+    const open = await resources.must(a.server.api('GET', '/api/ledger/suspense?open=true'))
     assert.ok(
       open.items.some(
         (item: { request_id: string; user_id: number }) =>
@@ -118,15 +118,15 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
   })
 
   it('is not ready when it goes on although it is retired', async () => {
-    const { model } = await furnisher.serve('sim-words-1')
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const { model } = await resources.serve('sim-words-1')
+    const { key } = await resources.newToken({ unlimited_quota: true })
     const c = await fleet.startMember()
     const id = idOf(c)
     const readiness = async () => (await retryingFetch(`${c.server.url}/readyz`)).status
     assert.equal(await readiness(), 200)
     c.proxy.set('hang')
     await until('the node to be fenced', async () => ((await stateOf(id)) === 'fenced' ? true : undefined))
-    await furnisher.must(a.server.api('POST', `/api/node/${id}/retire`))
+    await resources.must(a.server.api('POST', `/api/node/${id}/retire`))
     c.proxy.set('pass')
     await until('the node to reach the store', async () =>
       c.server.lines().some(({ msg }) => /This node is retired/.test(String(msg))) ? true : undefined,
@@ -139,9 +139,9 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
 
   it('gives its unconfirmed video jobs to the others when it is retired', async () => {
     const upstream = simulator as Simulator
-    const { model } = await furnisher.serve('sim-video-hang', {}, { per_call: 0.01 })
-    const { model: refusing } = await furnisher.serve('sim-video-status-500', {}, { per_call: 0.02 })
-    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const { model } = await resources.serve('sim-video-hang', {}, { per_call: 0.01 })
+    const { model: refusing } = await resources.serve('sim-video-status-500', {}, { per_call: 0.02 })
+    const { key } = await resources.newToken({ unlimited_quota: true })
     const c = await fleet.startMember()
     const id = idOf(c)
     const submit = ({ server }: FleetMember, of: string, prompt: string) =>
@@ -163,12 +163,12 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     await c.server.kill()
     await cut
     await until('the node to be fenced', async () => ((await stateOf(id)) === 'fenced' ? true : undefined))
-    await furnisher.must(a.server.api('POST', `/api/node/${id}/retire`))
+    await resources.must(a.server.api('POST', `/api/node/${id}/retire`))
     const { body, status, text } = await submit(a, model, 'made-once')
     assert.equal(status, 200, text)
     const ended = (jobId: string) =>
       until('the end of the job', async () => {
-        const video = await furnisher.must(a.server.api('GET', `/api/video/${jobId}`))
+        const video = await resources.must(a.server.api('GET', `/api/video/${jobId}`))
         return video.status === 'completed' || video.status === 'failed' ? video : undefined
       })
     const completed = await ended(body.id)
@@ -176,7 +176,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     const failed = await ended(unconfirmed.headers.get('x-sluice-video-id') ?? '')
     assert.deepEqual([failed.status, failed.error?.code], ['failed', 'upstream_timeout'])
     // What the provider may charge for it is unresolved.
-    const open = await furnisher.must(a.server.api('GET', '/api/ledger/suspense?open=true'))
+    const open = await resources.must(a.server.api('GET', '/api/ledger/suspense?open=true'))
     const amounts = open.items
       .filter(({ channel_id }: { channel_id: number }) => channel_id > 0)
       .map(({ cost }: { cost: string }) => cost)

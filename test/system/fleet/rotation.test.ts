@@ -5,7 +5,7 @@ import { after, describe, it } from 'node:test'
 import { runHere } from '../../support/command.ts'
 import { createDatabase } from '../../support/postgres.ts'
 import { newDirectory, type Server, settingsOf, startServer } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const OLD = 'the first master secret of a fleet in a test'
 const NEW = 'the second master secret of a fleet in a test'
@@ -37,9 +37,9 @@ describe('a rotation of the master secret on several machines (docs/operating/fl
   }
 
   async function addSealed({ api }: Server) {
-    const furnisher = createFurnisher(api, 'http://127.0.0.1:9')
+    const resources = createResources(api, 'http://127.0.0.1:9')
     const key = `provider-key-${Math.random()}`
-    const id = await furnisher.addChannel({ key, models: ['sealed'] })
+    const id = await resources.addChannel({ key, models: ['sealed'] })
     return { id, key }
   }
   const revealedBy = async ({ api }: Server, id: number) =>

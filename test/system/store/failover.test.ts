@@ -17,7 +17,7 @@ import {
   until,
   verifyThroughSocket,
 } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 after(stopOwnPostgres)
 
@@ -87,7 +87,7 @@ describe('a primary with an asynchronous standby', () => {
     const ground = { dataDir: join(newDirectory(), 'data'), databaseUrl: pair.url }
     const nodes: Server[] = [await startServer(ground)]
     const first = nodes[0] as Server
-    const { serve, newToken } = createFurnisher(first.api, simulator.url)
+    const { serve, newToken } = createResources(first.api, simulator.url)
     const { model } = await serve('sim-words-3')
     const { key, id } = await newToken({ remain_quota: 400_000_000 })
     const startOther = async (databaseUrl: string) => {

@@ -6,7 +6,7 @@ import { readConfig } from '../../../src/app/config.ts'
 import { stopOwnPostgres } from '../../support/postgres.ts'
 import { startPostgresPair } from '../../support/postgres-pair.ts'
 import { lookInto, newDirectory, startServer, until } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 after(stopOwnPostgres)
 
@@ -46,7 +46,7 @@ describe('DATABASE_REPLICA_URL', () => {
       env: { DATABASE_REPLICA_URL: pair.standbyUrl },
     }
     const server = await startServer(ground)
-    const { serve, newToken } = createFurnisher(server.api, simulator.url)
+    const { serve, newToken } = createResources(server.api, simulator.url)
     const { model } = await serve('sim-plain')
     const { key } = await newToken()
     const ask = async () => {

@@ -12,7 +12,7 @@ import { type RetryOptions, retryingFetch } from '../../support/client.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { childrenOf, newDirectory, startServer, until, verifyThroughSocket } from '../../support/process.ts'
 import { startProxy } from '../../support/proxy.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const KNOWN_LEASE = 500_000
 /** These requests show what the gateway answers during an outage. */
@@ -25,7 +25,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
   let proxy: Awaited<ReturnType<typeof startProxy>>
   let simulator: Awaited<ReturnType<typeof startSimulator>>
   let server: Awaited<ReturnType<typeof startServer>>
-  let furnisher: ReturnType<typeof createFurnisher>
+  let resources: ReturnType<typeof createResources>
   let dataDir: string
   let model: string
   let token: { id: number; key: string }
@@ -47,9 +47,9 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     dataDir = join(newDirectory(), 'data')
     server = await startServer({ dataDir, databaseUrl: url.href })
     closing.push(async () => assert.equal((await server.stop()).code, 0))
-    furnisher = createFurnisher(server.api, simulator.url)
-    model = (await furnisher.serve('sim-echo')).model
-    token = await furnisher.newToken({ remain_quota: KNOWN_LEASE })
+    resources = createResources(server.api, simulator.url)
+    model = (await resources.serve('sim-echo')).model
+    token = await resources.newToken({ remain_quota: KNOWN_LEASE })
     // A busy machine may need several attempts for the first lease.
     await chat({})
   })
@@ -230,7 +230,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
   })
 
   it('accepts the retry of a change whose commit was not acknowledged', async () => {
-    const { model: other, channels } = await furnisher.serve('sim-echo')
+    const { model: other, channels } = await resources.serve('sim-echo')
     assert.equal((await ask(token.key, other)).status, 200)
     served += 1
     proxy.set('cut at commit')

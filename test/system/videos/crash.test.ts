@@ -22,7 +22,11 @@ async function newGround(engine: EngineName, env: Readonly<Record<string, string
 }
 
 /** A model that the simulator serves, and a token for it. */
-async function furnish({ api }: Server, simulator: Pick<Simulator, 'url'>, model: string): Promise<string> {
+async function addContent(
+  { api }: Server,
+  simulator: Pick<Simulator, 'url'>,
+  model: string,
+): Promise<string> {
   const channel = { name: model, type: 1, key: PROVIDER_KEY, base_url: simulator.url, models: [model] }
   const responses = [
     await api('POST', '/api/channel/', { mode: 'single', channel }),
@@ -86,7 +90,7 @@ for (const engine of oneEngine('postgres')) {
       const ground = await newGround(engine, {})
       server = await startServer(ground)
       const model = 'sora-2'
-      const token = await furnish(server, { url: `http://127.0.0.1:${port}` }, model)
+      const token = await addContent(server, { url: `http://127.0.0.1:${port}` }, model)
       // It gets no response: the gateway is killed.
       const submission = server
         .api('POST', '/v1/videos', { model, prompt: 'four', n: 4 }, { token })
@@ -120,12 +124,12 @@ for (const engine of oneEngine('postgres')) {
       const ground = await newGround(engine, {})
       server = await startServer(ground)
       const model = 'sim-video-lasts-3000'
-      const token = await furnish(server, simulator, model)
+      const token = await addContent(server, simulator, model)
       const reply = await server.api('POST', '/v1/videos', { model, prompt: 'goes on' }, { token })
       assert.equal(reply.status, 200, reply.text)
 
       const hanging = 'sim-video-hang'
-      const other = await furnish(server, simulator, hanging)
+      const other = await addContent(server, simulator, hanging)
       const requestOptions = { token: other, headers: { 'idempotency-key': 'across-the-crash' } }
       const body = { model: hanging, prompt: 'asked once' }
       const cut = server.api('POST', '/v1/videos', body, requestOptions).catch(() => undefined)
@@ -160,7 +164,7 @@ for (const engine of oneEngine('postgres')) {
       const ground = await newGround(engine, { SLUICE_WORKERS: '2' })
       server = await startServer(ground)
       const model = 'sim-video-never'
-      const token = await furnish(server, simulator, model)
+      const token = await addContent(server, simulator, model)
       const { api } = server
       for (let index = 0; index < 6; index++) {
         const reply = await api('POST', '/v1/videos', { model, prompt: `job ${index}` }, { token })

@@ -21,12 +21,12 @@ import {
   until,
   verifyThroughSocket,
 } from '../../support/process.ts'
-import { createFurnisher } from '../../support/relay.ts'
+import { createResources } from '../../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const WORKERS = isCampaign ? 3 : 2
-/** The requests of a volley that not all can be paid. */
-const VOLLEY = isCampaign ? 300 : 120
+/** The requests of a burst that not all can be paid. */
+const BURST = isCampaign ? 300 : 120
 /** Concurrent clients of a token or channel that is changed meanwhile. */
 const CLIENTS = isCampaign ? 48 : 16
 const ask = (model: string, more: Readonly<Record<string, unknown>> = {}) =>
@@ -63,7 +63,7 @@ for (const engine of oneEngine('sqlite')) {
     let simulator: Simulator | undefined
     let server: Server
     let client: ReturnType<typeof openClient>
-    let furnisher: ReturnType<typeof createFurnisher>
+    let resources: ReturnType<typeof createResources>
     let options: { dataDir: string; databaseUrl: string | undefined; env: Record<string, string> }
     let drop: (() => Promise<void>) | undefined
 
@@ -78,7 +78,7 @@ for (const engine of oneEngine('sqlite')) {
       }
       server = await startServer(options)
       client = openClient(server.url)
-      furnisher = createFurnisher(server.api, simulator.url)
+      resources = createResources(server.api, simulator.url)
     })
     // Ends everything that was started, also if the setup failed midway.
     after(async () => {
@@ -89,7 +89,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     const newUser = async (quota: number) => {
-      const { id } = await furnisher.must(
+      const { id } = await resources.must(
         server.api('POST', '/api/user/', { username: `payer-${quota}`, password: 'a long password', quota }),
       )
       const signedIn = await retryingFetch(`${server.url}/api/user/login`, {
@@ -115,14 +115,14 @@ for (const engine of oneEngine('sqlite')) {
       const report = await (await retryingFetch(`${simulator?.url}/sim/requests`)).json()
       return (report as { total: number }).total
     }
-    const userOf = (id: number) => furnisher.must(server.api('GET', `/api/user/${id}`))
+    const userOf = (id: number) => resources.must(server.api('GET', `/api/user/${id}`))
     /** Retries until every worker responded in time: on a busy machine one may be late. */
     const tokenOf = (id: number) =>
       until('a fresh balance', async () => {
         const reply = await server.api('GET', `/api/token/${id}`)
-        return reply.headers.has('x-sluice-stale') ? undefined : furnisher.must(Promise.resolve(reply))
+        return reply.headers.has('x-sluice-stale') ? undefined : resources.must(Promise.resolve(reply))
       })
-    const volley = (count: number, key: string, body: string) =>
+    const burst = (count: number, key: string, body: string) =>
       Promise.all(Array.from({ length: count }, () => client.chat(key, body)))
 
     it('has a process and a journal for each', () => {
@@ -130,10 +130,10 @@ for (const engine of oneEngine('sqlite')) {
       assert.equal(readdirSync(join(options.dataDir, 'nodes')).length, WORKERS)
     })
 
-    it(`accepts exactly as many of ${VOLLEY} requests as the user can pay`, async () => {
-      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
+    it(`accepts exactly as many of ${BURST} requests as the user can pay`, async () => {
+      const { model } = await resources.serve('sim-words-4', {}, { per_call: 0.01 })
       const { id, key } = await newUser(57 * 5_000 + 4_999)
-      assert.deepEqual(countOf(await volley(VOLLEY, key, ask(model))), { 200: 57, 429: VOLLEY - 57 })
+      assert.deepEqual(countOf(await burst(BURST, key, ask(model))), { 200: 57, 429: BURST - 57 })
       const { quota, used_quota, request_count } = await userOf(id)
       assert.deepEqual(
         { quota, used_quota, request_count },
@@ -141,10 +141,10 @@ for (const engine of oneEngine('sqlite')) {
       )
     })
 
-    it(`accepts exactly as many of ${VOLLEY} requests as the token can pay, and the balance is 0`, async () => {
-      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { id, key } = await furnisher.newToken({ remain_quota: 41 * 5_000 })
-      assert.deepEqual(countOf(await volley(VOLLEY, key, ask(model))), { 200: 41, 429: VOLLEY - 41 })
+    it(`accepts exactly as many of ${BURST} requests as the token can pay, and the balance is 0`, async () => {
+      const { model } = await resources.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await resources.newToken({ remain_quota: 41 * 5_000 })
+      assert.deepEqual(countOf(await burst(BURST, key, ask(model))), { 200: 41, 429: BURST - 41 })
       const { remain_quota, used_quota, held_quota } = await tokenOf(id)
       assert.deepEqual(
         { remain_quota, used_quota, held_quota },
@@ -153,8 +153,8 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('spends the last unit on any worker', async () => {
-      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { id, key } = await furnisher.newToken({ remain_quota: 8 * 5_000 })
+      const { model } = await resources.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await resources.newToken({ remain_quota: 8 * 5_000 })
       for (let i = 0; i < 8; i++) {
         const alone = openClient(server.url, 1)
         assert.equal((await alone.chat(key, ask(model))).status, 200)
@@ -165,33 +165,33 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('reports a balance that includes every completed request', async () => {
-      const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
-      const { id, key } = await furnisher.newToken({ remain_quota: 500_000 })
+      const { model } = await resources.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await resources.newToken({ remain_quota: 500_000 })
       for (let round = 1; round <= 5; round++) {
-        assert.deepEqual(countOf(await volley(8, key, ask(model))), { 200: 8 })
+        assert.deepEqual(countOf(await burst(8, key, ask(model))), { 200: 8 })
         assert.equal((await tokenOf(id)).used_quota, round * 8 * 5_000)
       }
     })
 
     it('counts limits for all of them together', async () => {
-      const { model } = await furnisher.serve('sim-words-4')
-      const { key } = await furnisher.newToken({ limits: { rpm: 23, tpm: null, concurrency: null } })
-      assert.deepEqual(countOf(await volley(VOLLEY, key, ask(model))), { 200: 23, 429: VOLLEY - 23 })
-      const narrow = await furnisher.newToken({ limits: { rpm: null, tpm: null, concurrency: 5 } })
-      const { model: slow } = await furnisher.serve('sim-words-40-pace-50')
-      assert.deepEqual(countOf(await volley(40, narrow.key, ask(slow, { stream: true }))), {
+      const { model } = await resources.serve('sim-words-4')
+      const { key } = await resources.newToken({ limits: { rpm: 23, tpm: null, concurrency: null } })
+      assert.deepEqual(countOf(await burst(BURST, key, ask(model))), { 200: 23, 429: BURST - 23 })
+      const narrow = await resources.newToken({ limits: { rpm: null, tpm: null, concurrency: 5 } })
+      const { model: slow } = await resources.serve('sim-words-40-pace-50')
+      assert.deepEqual(countOf(await burst(40, narrow.key, ask(slow, { stream: true }))), {
         200: 5,
         429: 35,
       })
-      assert.deepEqual(countOf(await volley(5, narrow.key, ask(slow, { stream: true }))), { 200: 5 })
+      assert.deepEqual(countOf(await burst(5, narrow.key, ask(slow, { stream: true }))), { 200: 5 })
     })
 
     it('free the concurrency slot of a request before its last byte is sent', async () => {
       const limits = { rpm: null, tpm: null, concurrency: 1 }
-      const { model } = await furnisher.serve('sim-words-2')
-      const { key: limitedKey } = await furnisher.newToken({ unlimited_quota: true, limits })
-      const { model: limitedModel } = await furnisher.serve('sim-words-2', { limits })
-      const { key } = await furnisher.newToken({ unlimited_quota: true })
+      const { model } = await resources.serve('sim-words-2')
+      const { key: limitedKey } = await resources.newToken({ unlimited_quota: true, limits })
+      const { model: limitedModel } = await resources.serve('sim-words-2', { limits })
+      const { key } = await resources.newToken({ unlimited_quota: true })
       for (const [token, requestedModel] of [
         [limitedKey, model],
         [key, limitedModel],
@@ -204,11 +204,11 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('skips a channel that has reached its limit over all workers', async () => {
-      const { model } = await furnisher.serve(['sim-words-3', 'sim-words-5'], {
+      const { model } = await resources.serve(['sim-words-3', 'sim-words-5'], {
         limits: { rpm: 10, tpm: null, concurrency: null },
       })
-      const { key } = await furnisher.newToken()
-      const replies = await volley(60, key, ask(model))
+      const { key } = await resources.newToken()
+      const replies = await burst(60, key, ask(model))
       assert.deepEqual(countOf(replies), { 200: 20, 503: 40 })
     })
 
@@ -226,12 +226,12 @@ for (const engine of oneEngine('sqlite')) {
 
     for (const how of ['deleted', 'disabled'] as const)
       it(`refuses a token on every worker after it was ${how}`, async () => {
-        const { model } = await furnisher.serve('sim-words-2')
-        const { id, key } = await furnisher.newToken({ unlimited_quota: true })
+        const { model } = await resources.serve('sim-words-2')
+        const { id, key } = await resources.newToken({ unlimited_quota: true })
         let isGone = false
         let late = 0
         let served = 0
-        const storm = Array.from({ length: CLIENTS }, async () => {
+        const randomWrites = Array.from({ length: CLIENTS }, async () => {
           for (let i = 0; i < 40; i++) {
             const isAfter = isGone
             const { status } = await client.chat(key, ask(model))
@@ -247,17 +247,17 @@ for (const engine of oneEngine('sqlite')) {
             : await server.api('PUT', '/api/token/?status_only=true', { id, status: 2 })
         assert.equal(reply.status, 200, reply.text)
         isGone = true
-        await Promise.all(storm)
+        await Promise.all(randomWrites)
         assert.equal(late, 0)
       })
 
     it('refuses a token on every worker after its quota was lowered to 0', async () => {
-      const { model } = await furnisher.serve('sim-words-2')
-      const { id, key } = await furnisher.newToken({ remain_quota: 50_000_000 })
+      const { model } = await resources.serve('sim-words-2')
+      const { id, key } = await resources.newToken({ remain_quota: 50_000_000 })
       let isLowered = false
       let late = 0
       let served = 0
-      const storm = Array.from({ length: CLIENTS }, async () => {
+      const randomWrites = Array.from({ length: CLIENTS }, async () => {
         for (let i = 0; i < 40; i++) {
           const isAfter = isLowered
           const { status } = await client.chat(key, ask(model))
@@ -270,17 +270,17 @@ for (const engine of oneEngine('sqlite')) {
       const reply = await server.api('PUT', '/api/token/', { id, remain_quota: 0 })
       isLowered = true
       assert.equal(reply.status, 200, reply.text)
-      await Promise.all(storm)
+      await Promise.all(randomWrites)
       assert.equal(late, 0)
     })
 
     it('sends nothing to a channel after it was disabled', async () => {
-      const { model, channels } = await furnisher.serve('sim-words-2')
-      const { key } = await furnisher.newToken({ unlimited_quota: true })
+      const { model, channels } = await resources.serve('sim-words-2')
+      const { key } = await resources.newToken({ unlimited_quota: true })
       let isGone = false
       let late = 0
       let served = 0
-      const storm = Array.from({ length: CLIENTS }, async () => {
+      const randomWrites = Array.from({ length: CLIENTS }, async () => {
         for (let i = 0; i < 40; i++) {
           const isAfter = isGone
           const { status } = await client.chat(key, ask(model))
@@ -293,13 +293,13 @@ for (const engine of oneEngine('sqlite')) {
       const reply = await server.api('PUT', '/api/channel/', { id: channels[0], status: 2 })
       assert.equal(reply.status, 200, reply.text)
       isGone = true
-      await Promise.all(storm)
+      await Promise.all(randomWrites)
       assert.equal(late, 0)
     })
 
     it('replaces a worker that was killed, and settles its journal', async () => {
-      const { model } = await furnisher.serve('sim-words-30-pace-10', {}, { per_call: 0.01 })
-      const { id, key } = await furnisher.newToken({ remain_quota: 5_000_000 })
+      const { model } = await resources.serve('sim-words-30-pace-10', {}, { per_call: 0.01 })
+      const { id, key } = await resources.newToken({ remain_quota: 5_000_000 })
       const before = childrenOf(server.pid)
       const requestsBefore = await seenInAll()
       const volleyed = Promise.allSettled(
@@ -328,12 +328,12 @@ for (const engine of oneEngine('sqlite')) {
       // Requests that were cut off had been delivered in part, so they are charged too.
       assert.ok(used_quota >= whole * 5_000 && used_quota <= 64 * 5_000, `${used_quota} for ${whole}`)
       assert.equal((await verifyThroughSocket(options)).ok, true)
-      assert.deepEqual(countOf(await volley(16, key, ask(model))), { 200: 16 })
+      assert.deepEqual(countOf(await burst(16, key, ask(model))), { 200: 16 })
     })
 
     it('serves at the same address with all workers after one was killed, and after all were', async () => {
-      const { model } = await furnisher.serve('sim-words-2')
-      const { id, key } = await furnisher.newToken({ unlimited_quota: true })
+      const { model } = await resources.serve('sim-words-2')
+      const { id, key } = await resources.newToken({ unlimited_quota: true })
       const kill = async (pids: readonly number[]) => {
         for (const pid of pids) process.kill(pid, 'SIGKILL')
         await until('them to end', () => (pids.some(isAlive) ? undefined : true))
@@ -350,8 +350,8 @@ for (const engine of oneEngine('sqlite')) {
 
     it('ends all workers with their supervisor, and restarts on the same journals with fewer', async () => {
       // Slow, so that the first stream still runs when the last has started.
-      const { model } = await furnisher.serve('sim-words-500-pace-20')
-      const { id, key } = await furnisher.newToken({ remain_quota: 5_000_000 })
+      const { model } = await resources.serve('sim-words-500-pace-20')
+      const { id, key } = await resources.newToken({ remain_quota: 5_000_000 })
       const before = await seenInAll()
       const volleyed = Promise.allSettled(
         Array.from({ length: 32 }, () => client.chat(key, ask(model, { stream: true }))),
@@ -384,9 +384,9 @@ describe('a rotation of the master secret in the data directory', () => {
     let server = await startServer(options)
     let client = openClient(server.url)
     try {
-      const furnisher = createFurnisher(server.api, simulator.url)
-      const { key } = await furnisher.newToken({ unlimited_quota: true })
-      const earlier = await furnisher.serve('sim-words-4')
+      const resources = createResources(server.api, simulator.url)
+      const { key } = await resources.newToken({ unlimited_quota: true })
+      const earlier = await resources.serve('sim-words-4')
       const chats = async (model: string) =>
         countOf(await Promise.all(Array.from({ length: CLIENTS }, () => client.chat(key, ask(model)))))
       assert.deepEqual(await chats(earlier.model), { 200: CLIENTS })
@@ -394,7 +394,7 @@ describe('a rotation of the master secret in the data directory', () => {
       const rotated = await runHere(['admin', 'rotate-secret'], { env: settingsOf(options) })
       assert.equal(rotated.code, 0, rotated.stderr)
       // Every worker reads the channels again.
-      const later = await furnisher.serve('sim-words-9')
+      const later = await resources.serve('sim-words-9')
       assert.deepEqual(await chats(earlier.model), { 200: CLIENTS })
       assert.deepEqual(await chats(later.model), { 200: CLIENTS })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import pg from 'pg'
 import { type FleetMember, SHORT_FENCE, startFleet, type TestFleet } from '../../../support/fleet.ts'
-import { createFurnisher } from '../../../support/relay.ts'
+import { createResources } from '../../../support/relay.ts'
 
 const ROLE = 'guest_of_the_database'
 const PASSWORD = 'guest-password'
@@ -39,8 +39,8 @@ describe('a role that may only connect to the database of a fleet', () => {
     for (const payload of ['', 'x', 'null', '[]', '7', '{"call":1}', '{"recall":{}}', '{"returned":null}'])
       await notify(payload)
     // Two changes, so that the gateways have received the messages before.
-    await createFurnisher(a.server.api, 'http://127.0.0.1:9').newToken()
-    await createFurnisher(b.server.api, 'http://127.0.0.1:9').newToken()
+    await createResources(a.server.api, 'http://127.0.0.1:9').newToken()
+    await createResources(b.server.api, 'http://127.0.0.1:9').newToken()
     assert.deepEqual(
       fleet.members.map(({ server }) => server.isRunning()),
       [true, true],

@@ -121,7 +121,7 @@ export const nodeIdOf = (number: number) =>
     .replace(/(?=.{4}$)/, '-')
 
 /** The users of the table, and their objects. */
-export async function assemble(gateway: Gateway) {
+export async function createCallers(gateway: Gateway) {
   const { db, operations } = gateway
   const now = () => Math.floor(Date.now() / 1000)
   let requests = 0
@@ -351,7 +351,7 @@ export async function assemble(gateway: Gateway) {
     headersOf,
     members,
     /** One object of every kind that has an owner. */
-    furnish: async (caller: Caller) => ({
+    addContent: async (caller: Caller) => ({
       token: await MAKE.token('own', caller),
       accessToken: await MAKE['access token']('own', caller),
       session: await MAKE.session('own', caller),
@@ -378,4 +378,4 @@ export async function assemble(gateway: Gateway) {
   }
 }
 
-export type Cast = Awaited<ReturnType<typeof assemble>>
+export type Callers = Awaited<ReturnType<typeof createCallers>>

@@ -4,7 +4,7 @@ import { runHere } from './command.ts'
 import { type Env, newDirectory, run } from './process.ts'
 
 /** A directory with files, and commands that run in it. */
-export function workplace(env: Env) {
+export function commandFolder(env: Env) {
   const cwd = newDirectory()
   return {
     file: (name: string) => join(cwd, name),

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { type Api, createApi } from './gateway.ts'
 import { type Server, until } from './process.ts'
-import { createFurnisher } from './relay.ts'
-import type { Draw } from './storm.ts'
+import type { Draw } from './random-writes.ts'
+import { createResources } from './relay.ts'
 import { WAIT_MS } from './wait.ts'
 
 export const PROMPT = 'How are you today, and what is new on the river?'
@@ -40,7 +40,7 @@ const SHAPE_NAMES = Object.keys(SHAPES) as ShapeName[]
 const DEALT = SHAPE_NAMES.flatMap(name => Array.from({ length: SHAPES[name].weight }, () => name))
 
 /** What a client knows of one request. */
-export type Told = {
+export type RequestOutcome = {
   readonly shape: ShapeName
   readonly isCounted: boolean
   readonly isPoor: boolean
@@ -55,7 +55,7 @@ export type Told = {
 }
 
 export type Payer = { readonly tokenId: number; readonly key: string; readonly isPoor: boolean }
-type Cast = {
+type Traffic = {
   readonly payers: readonly Payer[]
   readonly models: ReadonlyMap<ShapeName, string>
   /** Adds the initial quota again to the accounts with little quota. */
@@ -71,8 +71,8 @@ const MOST_LEAVE_MS = 120
 const PASSWORD = 'a long password'
 
 /** Tokens of root and of two users: limited and unlimited, with much and little quota. */
-async function furnish({ url, api }: Server, upstream: string): Promise<Cast> {
-  const { must, serve, newToken } = createFurnisher(api, upstream)
+async function addContent({ url, api }: Server, upstream: string): Promise<Traffic> {
+  const { must, serve, newToken } = createResources(api, upstream)
   const models = new Map<ShapeName, string>()
   for (const name of SHAPE_NAMES) models.set(name, (await serve(SHAPES[name].sent)).model)
   const payers: Payer[] = []
@@ -123,7 +123,7 @@ async function signIn(url: string, username: string): Promise<string> {
   const tokenReply = await createApi(url, '')(
     'POST',
     '/api/user/access_token/',
-    { name: 'storm' },
+    { name: 'random-requests' },
     { token: null, headers: { cookie, 'sec-fetch-site': 'same-origin' } },
   )
   if (tokenReply.status !== 200) throw new Error(`no access token: ${tokenReply.text}`)
@@ -131,20 +131,20 @@ async function signIn(url: string, username: string): Promise<string> {
 }
 
 /** Relay clients that record their responses, through any number of server restarts. */
-export async function createRelayStorm(draw: Draw, server: Server, upstream: string) {
-  const cast = await furnish(server, upstream)
-  const outcomes: Told[] = []
+export async function createRandomRequests(draw: Draw, server: Server, upstream: string) {
+  const traffic = await addContent(server, upstream)
+  const outcomes: RequestOutcome[] = []
 
   /** One request from its first byte to its end, however it ends. */
-  async function ask(pool: Pool): Promise<Told> {
-    const payer = draw.pick(cast.payers)
+  async function ask(pool: Pool): Promise<RequestOutcome> {
+    const payer = draw.pick(traffic.payers)
     const name = draw.pick(DEALT)
     const shape: Shape = SHAPES[name]
     const base = { shape: name, isCounted: shape.isCounted === true, isPoor: payer.isPoor }
     const leaving = new AbortController()
     const leaveAfterMs = draw.whole(0, MOST_LEAVE_MS)
     const timer = shape.leaves === 'before' ? setTimeout(() => leaving.abort(), leaveAfterMs) : undefined
-    let head: Pick<Told, 'requestId' | 'status' | 'cost'> = {
+    let head: Pick<RequestOutcome, 'requestId' | 'status' | 'cost'> = {
       requestId: undefined,
       status: undefined,
       cost: undefined,
@@ -156,7 +156,7 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
         path: '/v1/chat/completions',
         headers: { authorization: `Bearer ${payer.key}`, 'content-type': 'application/json' },
         body: JSON.stringify({
-          model: cast.models.get(name),
+          model: traffic.models.get(name),
           messages: [{ role: 'user', content: PROMPT }],
           max_tokens: 50,
           ...(shape.isStream ? { stream: true } : {}),
@@ -186,10 +186,10 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
   }
 
   return {
-    ...cast,
+    ...traffic,
     told: outcomes,
     /** Sends requests with all clients until `stop`; resolves when the last request has ended. */
-    blow(url: string, hands = HANDS) {
+    start(url: string, hands = HANDS) {
       const pool = new Pool(url, { connections: hands, allowH2: false, connectTimeout: WAIT_MS })
       let isOver = false
       const hand = async () => {
@@ -211,11 +211,11 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
         /** Resolves when this many more responses have arrived. */
         async answered(count: number): Promise<void> {
           const enough = outcomes.length + count
-          await until('the storm', () => (outcomes.length >= enough ? true : undefined))
+          await until('the random requests', () => (outcomes.length >= enough ? true : undefined))
         },
       }
     },
   }
 }
 
-export type RelayStorm = Awaited<ReturnType<typeof createRelayStorm>>
+export type RandomRequests = Awaited<ReturnType<typeof createRandomRequests>>

@@ -24,7 +24,7 @@ export type Draw = ReturnType<typeof createDraw>
 
 type Fields = Readonly<Record<string, unknown>>
 // biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
-type Told = any
+type Json = any
 
 /** The expected state of an object: what the API returns of it, and what only the store contains. */
 export type Thing = { readonly fields: Fields; readonly secrets?: readonly string[] }
@@ -43,15 +43,15 @@ type Kind = {
   readonly list: string
   readonly nameField: string
   /** The fields that are compared, of an item in the list. */
-  fieldsOf(told: Told): Fields
+  fieldsOf(told: Json): Fields
   create(draw: Draw, name: string): Request & { makes: readonly Thing[] }
   change(draw: Draw, id: number, thing: Thing): Request & { becomes: Thing }
   remove(id: number): Request
   /** What only the response to a create contains. */
-  secretsOf?(told: Told): readonly string[]
+  secretsOf?(told: Json): readonly string[]
 }
 
-const pick = (source: Told, names: readonly string[]): Fields =>
+const pick = (source: Json, names: readonly string[]): Fields =>
   Object.fromEntries(names.map(name => [name, source[name]]))
 
 const changed = ({ fields, secrets }: Thing, change: Fields): Thing => ({
@@ -225,7 +225,7 @@ export type Found = { readonly lost: string[]; readonly halfMade: string[]; read
  * Concurrent writes over the management API, and a record of the responses. A write without a response is
  * unresolved: it may have been executed or not, but completely or not at all.
  */
-export function createStorm(draw: Draw) {
+export function createRandomWrites(draw: Draw) {
   const things = { token: new Map(), channel: new Map(), user: new Map(), alias: new Map() } as Record<
     KindName,
     Map<number, Thing>
@@ -264,11 +264,11 @@ export function createStorm(draw: Draw) {
   }
 
   /** A response arrived: from now on this state is expected. */
-  function land(kind: KindName, step: Step, data: Told): readonly number[] {
+  function land(kind: KindName, step: Step, data: Json): readonly number[] {
     if (step.does === 'change') things[kind].set(step.id, step.becomes)
     if (step.does === 'remove') things[kind].delete(step.id)
     if (step.does !== 'create') return []
-    const items: Told[] = Array.isArray(data) ? data : [data]
+    const items: Json[] = Array.isArray(data) ? data : [data]
     if (items.length !== step.makes.length)
       faults.push(`${kind}: ${items.length} made, not ${step.makes.length}`)
     for (const [index, item] of items.entries()) {
@@ -279,7 +279,7 @@ export function createStorm(draw: Draw) {
     return items.map(item => item.id)
   }
 
-  async function ask(api: Api, { method, path, body }: Request): Promise<Told | undefined> {
+  async function ask(api: Api, { method, path, body }: Request): Promise<Json | undefined> {
     const { status, body: responseBody, headers, text } = await api(method, path, body)
     if (status !== 200) {
       faults.push(`${method} ${path} ${JSON.stringify(body)} → ${status} ${text}`)
@@ -370,7 +370,7 @@ export function createStorm(draw: Draw) {
     inDoubt: () => doubts.length + (settingsInDoubt ? 1 : 0),
 
     /** Writes with all writers until the server has ended. */
-    async blow(api: Api): Promise<void> {
+    async start(api: Api): Promise<void> {
       const hands = KIND_NAMES.flatMap(kind => {
         const ids = [...things[kind].keys()]
         const share = (hand: number) => ids.filter((_, index) => index % HANDS[kind] === hand)
@@ -400,7 +400,7 @@ export function createStorm(draw: Draw) {
       doubts = []
 
       const { body } = await api('GET', SETTINGS)
-      const storedSettings = Object.fromEntries(body.data.map(({ key, value }: Told) => [key, value]))
+      const storedSettings = Object.fromEntries(body.data.map(({ key, value }: Json) => [key, value]))
       const isAs = (expected: Fields) =>
         Object.entries(expected).every(([key, value]) => storedSettings[key] === value)
       if (settingsInDoubt && isAs(settingsInDoubt)) {
@@ -414,4 +414,4 @@ export function createStorm(draw: Draw) {
   }
 }
 
-export type Storm = ReturnType<typeof createStorm>
+export type RandomWrites = ReturnType<typeof createRandomWrites>

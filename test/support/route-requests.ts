@@ -1,19 +1,19 @@
 import type { FastifyInstance } from 'fastify'
 import { Pool } from 'undici'
 
-export type Shot = {
+export type RouteRequest = {
   readonly method: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer
 }
 // biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
-export type Hit = { readonly status: number; readonly text: string; readonly body: any }
-export type Send = (shot: Shot) => Promise<Hit>
+export type RouteResponse = { readonly status: number; readonly text: string; readonly body: any }
+export type Send = (request: RouteRequest) => Promise<RouteResponse>
 
 const AT_ONCE = 8
 
-const hitOf = (status: number, contentType: unknown, text: string): Hit => ({
+const responseOf = (status: number, contentType: unknown, text: string): RouteResponse => ({
   status,
   text,
   body: String(contentType).includes('json') ? JSON.parse(text) : undefined,
@@ -25,7 +25,7 @@ export function sendOverHttp(url: string): { send: Send; close(): Promise<void> 
   return {
     async send({ method, path, headers = {}, body }) {
       const response = await pool.request({ method, path, headers, body: body ?? null })
-      return hitOf(response.statusCode, response.headers['content-type'], await response.body.text())
+      return responseOf(response.statusCode, response.headers['content-type'], await response.body.text())
     },
     close: () => pool.close(),
   }
@@ -45,19 +45,19 @@ export const sendInto =
       headers: { ...headers },
       ...(body === undefined ? {} : { payload: body }),
     })
-    return hitOf(statusCode, responseHeaders['content-type'], text)
+    return responseOf(statusCode, responseHeaders['content-type'], text)
   }
 
 /** Sends all requests, a few at a time, and passes each response on with its request. */
 export async function sendAll<T>(
   send: Send,
   items: readonly T[],
-  shotOf: (item: T) => Shot,
-  judge: (hit: Hit, item: T) => void,
+  requestOf: (item: T) => RouteRequest,
+  judge: (response: RouteResponse, item: T) => void,
 ): Promise<void> {
   const waiting = items.values()
-  const shoot = async () => {
-    for (const item of waiting) judge(await send(shotOf(item)), item)
+  const sendNext = async () => {
+    for (const item of waiting) judge(await send(requestOf(item)), item)
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, shoot))
+  await Promise.all(Array.from({ length: AT_ONCE }, sendNext))
 }

@@ -2,7 +2,7 @@ import type { Api } from './gateway.ts'
 import { until } from './process.ts'
 
 /** A gateway with content on every page: channels in several states, tokens, users, prices, and requests. */
-export type Showroom = {
+export type ConsoleContent = {
   readonly channelId: number
   readonly tokenId: number
   readonly userId: number
@@ -55,7 +55,7 @@ async function ask(url: string, key: string, model: string, stream: boolean): Pr
   return response.headers.get('x-request-id') ?? ''
 }
 
-export async function furnish(url: string, api: Api, simulator: string): Promise<Showroom> {
+export async function addContent(url: string, api: Api, simulator: string): Promise<ConsoleContent> {
   const channel = (fields: object) =>
     must(
       api('POST', '/api/channel/', {
