@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { retryingFetch } from '../support/client.ts'
 import { type HostileAnswer, hostileAnswer } from '../support/hostile-answers.ts'
 import {
   newGround,
@@ -13,7 +14,7 @@ import {
   verifyThroughSocket,
 } from '../support/process.ts'
 import { fc } from '../support/properties.ts'
-import { createResources, fetchPatiently } from '../support/relay.ts'
+import { createResources } from '../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const ANSWERS = isCampaign ? 2_000 : 60
@@ -225,7 +226,7 @@ describe(`${ANSWERS} hostile responses`, () => {
   async function ask(client: Client, vendor: Vendor, content: string, isStream: boolean) {
     const model = models.get(vendor) ?? ''
     const { path, body } = CLIENTS[client]
-    const response = await fetchPatiently(`${server.url}${path(model, isStream)}`, {
+    const response = await retryingFetch(`${server.url}${path(model, isStream)}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify(body(model, content, isStream)),

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Cohere, CohereClient, CohereClientV2, CohereError } from 'cohere-ai'
+import { retryingFetch } from '../support/client.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { suiteMedia } from '../support/media.ts'
-import { fetchPatiently } from '../support/relay.ts'
 
 const query = 'capital of France'
 const documents = ['Berlin is a capital.', 'Nothing here', 'Paris is the capital of France.']
@@ -17,7 +17,7 @@ for (const engine of oneEngine('sqlite'))
     const media = suiteMedia(engine)
 
     const clients = (token: string) => {
-      const options = { token, environment: media.gateway.url, maxRetries: 0, fetch: fetchPatiently }
+      const options = { token, environment: media.gateway.url, maxRetries: 0, fetch: retryingFetch }
       return { v1: new CohereClient(options), v2: new CohereClientV2(options) }
     }
     /**

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { createChunkFitter } from '../../src/chat/openai/chat-completions/chunk-fitter.ts'
+import { retryingFetch } from '../support/client.ts'
 import { startRecorder } from '../support/recorder.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const HEAD = { id: 'a', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'mistral-small' }
 const USAGE = { prompt_tokens: 13, completion_tokens: 5, total_tokens: 18 }
@@ -159,7 +160,7 @@ describe('a stream of Mistral for a client of chat completions', () => {
     const client = new OpenAI({
       apiKey: key,
       baseURL: `${relay.gateway.url}/v1`,
-      fetch: fetchPatiently,
+      fetch: retryingFetch,
       maxRetries: 0,
     })
     const tools = ['look', 'find'].map(name => ({

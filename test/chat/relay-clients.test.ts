@@ -5,8 +5,9 @@ import { after, before, describe, it } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
+import { retryingFetch } from '../support/client.ts'
 import { oneEngine } from '../support/gateway.ts'
-import { fetchPatiently, suiteRelay } from '../support/relay.ts'
+import { suiteRelay } from '../support/relay.ts'
 
 /** How servers of different frameworks report that a path does not exist. */
 const NOTHING_THERE = {
@@ -92,9 +93,9 @@ for (const engine of oneEngine('postgres')) {
     })
 
     const openai = (baseURL = `${relay.gateway.url}/v1`) =>
-      new OpenAI({ apiKey: key, baseURL, maxRetries: 0, fetch: fetchPatiently })
+      new OpenAI({ apiKey: key, baseURL, maxRetries: 0, fetch: retryingFetch })
     const anthropic = (baseURL = relay.gateway.url, more = {}) =>
-      new Anthropic({ apiKey: key, baseURL, maxRetries: 0, fetch: fetchPatiently, ...more })
+      new Anthropic({ apiKey: key, baseURL, maxRetries: 0, fetch: retryingFetch, ...more })
 
     describe('a server that does not support the format of the request', () => {
       const serveOn = (kind: Kind, sentModel = 'small', fields = {}) =>
@@ -168,7 +169,7 @@ for (const engine of oneEngine('postgres')) {
       it('is reported to the client as the gateway counted it, streamed and not', async () => {
         const { model } = await relay.serve('sim-words-20-nousage')
         const token = await relay.newToken({ remain_quota: 5_000_000 })
-        const sdk = new Anthropic({ apiKey: token.key, baseURL: relay.gateway.url, fetch: fetchPatiently })
+        const sdk = new Anthropic({ apiKey: token.key, baseURL: relay.gateway.url, fetch: retryingFetch })
         const request = { model, max_tokens: 100, messages: user('How many words are there?') }
         const responses = [
           await sdk.messages.create(request),
@@ -201,7 +202,7 @@ for (const engine of oneEngine('postgres')) {
           const sdk = anthropic(relay.gateway.url, {
             fetch: (url: string, init: RequestInit) => {
               threads.push(JSON.parse(String(init.body)).thread?.type)
-              return fetchPatiently(url, init)
+              return retryingFetch(url, init)
             },
           })
           let calls = 0
@@ -299,7 +300,7 @@ for (const engine of oneEngine('postgres')) {
         const vendor = await startVendor({ status: 200, body: { ...body, stop_reason: 'max_tokens' } })
         const { model } = await relay.serve('claude', { type: 14, base_url: vendor.url })
         const token = await relay.newToken()
-        const sdk = new Anthropic({ apiKey: token.key, baseURL: relay.gateway.url, fetch: fetchPatiently })
+        const sdk = new Anthropic({ apiKey: token.key, baseURL: relay.gateway.url, fetch: retryingFetch })
         assert.deepEqual((await sdk.messages.create(requestOf(model))).content, [])
         vendor.close()
         assert.deepEqual(vendor.seen, [{ ...requestOf(model), model: 'claude' }])

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
+import { retryingFetch } from '../support/client.ts'
 import { oneEngine } from '../support/gateway.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const GEMINI = 24
 
@@ -26,7 +27,7 @@ for (const engine of oneEngine('postgres')) {
         apiKey: key,
         baseURL: `${relay.gateway.url}/v1`,
         maxRetries: 0,
-        fetch: fetchPatiently,
+        fetch: retryingFetch,
       })
       return { id, model, chat: sdk.chat.completions }
     }

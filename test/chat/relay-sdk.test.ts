@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { countTokens } from '../../simulator/tokens.ts'
-import { fetchPatiently, INPUT_NANOS, PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
+import { retryingFetch } from '../support/client.ts'
+import { INPUT_NANOS, PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
 
 const MODEL = 'gpt-4o-mini'
 const user = (content: string) => [{ role: 'user' as const, content }]
@@ -26,7 +27,7 @@ describe('the openai SDK through the gateway', () => {
   })
 
   const sdkFor = (apiKey: string, maxRetries = 0) =>
-    new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries, fetch: fetchPatiently })
+    new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries, fetch: retryingFetch })
   async function open(fields = {}) {
     const { id, key } = await relay.newToken(fields)
     return { id, sdk: sdkFor(key) }
@@ -267,7 +268,7 @@ describe('the openai SDK through the gateway', () => {
         maxRetries: 2,
         fetch: (url, init) => {
           requestCount += 1
-          return fetchPatiently(url, init)
+          return retryingFetch(url, init)
         },
       })
       const before = await relay.seenInAll()

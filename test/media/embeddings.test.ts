@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
+import { retryingFetch } from '../support/client.ts'
 import { oneEngine } from '../support/gateway.ts'
-import { fetchPatiently, INPUT_NANOS, suiteRelay } from '../support/relay.ts'
+import { INPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const OPENAI = 1
 const GEMINI = 24
@@ -22,7 +23,7 @@ for (const engine of oneEngine('sqlite')) {
         key,
         model,
         google: new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: url } }).models,
-        openai: new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0, fetch: fetchPatiently })
+        openai: new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0, fetch: retryingFetch })
           .embeddings,
         ask: (method: string, body: unknown, headers = {}) =>
           relay.api('POST', `/v1beta/models/${model}:${method}`, body, {

@@ -5,11 +5,12 @@ import { type AddressInfo, connect } from 'node:net'
 import { before, describe, it, type TestContext } from 'node:test'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { countTokens } from '../../simulator/tokens.ts'
+import { retryingFetch } from '../support/client.ts'
 import { type EndlessResponse, startEndlessProvider } from '../support/endless-provider.ts'
 import { oneEngine, type Reply } from '../support/gateway.ts'
 import { holdTimers } from '../support/held-timers.ts'
 import { until } from '../support/process.ts'
-import { fetchPatiently, PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
+import { PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
 import {
   ask,
   brokenWith,
@@ -397,7 +398,7 @@ describe('a provider that fails', () => {
       const { model } = await relay.serve(sentModel, timeouts({ [name]: ms }))
       const { id, key } = await relay.newToken()
       const timers = holdTimers(t, ms)
-      const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+      const response = await retryingFetch(`${relay.gateway.url}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
         body: JSON.stringify(ask(model, STREAM)),
@@ -829,7 +830,7 @@ describe('a client that', () => {
       const requestsBefore = await relay.seenInAll()
       const hasStarted = Promise.withResolvers<void>()
       const rejection = assert.rejects(async () => {
-        const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+        const response = await retryingFetch(`${relay.gateway.url}/v1/chat/completions`, {
           method: 'POST',
           headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },
           body: JSON.stringify(ask(model, more)),
@@ -900,7 +901,7 @@ describe('a client that', () => {
       await Promise.all(
         Array.from({ length: 40 }, async (_each, index) => {
           const isStream = index % 2 === 0
-          await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+          await retryingFetch(`${relay.gateway.url}/v1/chat/completions`, {
             method: 'POST',
             headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
             body: JSON.stringify(ask(model, isStream ? STREAM : {})),

@@ -3,9 +3,10 @@ import { describe, it } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { ApiError, GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
+import { retryingFetch } from '../support/client.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
-import { fetchPatiently, suiteRelay } from '../support/relay.ts'
+import { suiteRelay } from '../support/relay.ts'
 
 const SOUND = Buffer.from('RIFF of a short sound').toString('base64')
 const LOSSY = { 'x-sluice-strict': 'false' }
@@ -41,9 +42,9 @@ for (const engine of oneEngine('sqlite'))
     const claude = () => ({ type: 14, base_url: `${relay.upstream}/anthropic` })
     const serveClaude = () => relay.serve('sim-claude', claude())
     const openaiOf = (apiKey: string) =>
-      new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries: 0, fetch: fetchPatiently })
+      new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries: 0, fetch: retryingFetch })
     const anthropicOf = (apiKey: string) =>
-      new Anthropic({ apiKey, baseURL: relay.gateway.url, maxRetries: 0, fetch: fetchPatiently })
+      new Anthropic({ apiKey, baseURL: relay.gateway.url, maxRetries: 0, fetch: retryingFetch })
 
     async function refusalOf(asking: PromiseLike<unknown>) {
       const error = await Promise.resolve(asking).then(

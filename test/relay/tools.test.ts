@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
+import { retryingFetch } from '../support/client.ts'
 import { oneEngine } from '../support/gateway.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const SEARCH_NANOS = 10_000_000
 const PRICE = { tools: { web_search: 0.01 } }
@@ -16,7 +17,7 @@ for (const engine of oneEngine('postgres')) {
     async function open(fields: Readonly<Record<string, unknown>>, sentModel = SENT) {
       const { model } = await relay.serve(sentModel, fields, PRICE)
       const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
-      const sdk = { apiKey: key, maxRetries: 0, fetch: fetchPatiently }
+      const sdk = { apiKey: key, maxRetries: 0, fetch: retryingFetch }
       return {
         model,
         id,

@@ -4,7 +4,8 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createGoogle } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
+import { retryingFetch } from '../support/client.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 import { type Seen, startReplay } from '../support/replay.ts'
 
 const relay = suiteRelay('sqlite')
@@ -564,7 +565,7 @@ describe('the AI SDK', () => {
     get_weather: tool({ description: 'weather', inputSchema: city, execute: async () => 'sunny' }),
     get_time: tool({ description: 'time', inputSchema: city, execute: async () => 'noon' }),
   }
-  const fetch = fetchPatiently as typeof globalThis.fetch
+  const fetch = retryingFetch as typeof globalThis.fetch
   const LANGUAGES = {
     chat: (key: string, model: string) =>
       createOpenAI({ apiKey: key, baseURL: `${relay.gateway.url}/v1`, fetch }).chat(model),

@@ -6,9 +6,10 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { countTokens } from '../../simulator/tokens.ts'
 import { readRetryAfter } from '../../src/relay/upstream/failure.ts'
+import { retryingFetch } from '../support/client.ts'
 import { oneEngine } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, suiteRelay } from '../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, openRelay, suiteRelay } from '../support/relay.ts'
 
 type Script = (response: ServerResponse, request: IncomingMessage, body: Record<string, unknown>) => unknown
 
@@ -104,7 +105,7 @@ for (const engine of oneEngine('sqlite'))
       const { model } = await relay.serve('m', { type, base_url: provider.url })
       const token = await relay.newToken()
       const leaving = new AbortController()
-      const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+      const response = await retryingFetch(`${relay.gateway.url}/v1/chat/completions`, {
         method: 'POST',
         signal: leaving.signal,
         headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },
@@ -436,7 +437,7 @@ for (const engine of oneEngine('postgres'))
       const token = await relay.newToken({ limits: { tpm: 5 } })
       const body = { model, messages: [{ role: 'user', content: 'How are you today, my old friend?' }] }
       const leaving = new AbortController()
-      const pendingResponse = fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+      const pendingResponse = retryingFetch(`${relay.gateway.url}/v1/chat/completions`, {
         method: 'POST',
         signal: leaving.signal,
         headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },

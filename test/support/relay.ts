@@ -12,7 +12,6 @@ import {
 import { until, WAIT_MS } from './wait.ts'
 
 /** The name that test files still import. */
-export { retryingFetch as fetchPatiently } from './client.ts'
 
 /** Nanodollars per token of every model that `serve` creates. */
 export const INPUT_NANOS = 1_000

@@ -15,6 +15,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { startSimulator } from '../../../simulator/server.ts'
 import { openDatabase } from '../../../src/host/sqlite-open.ts'
+import { retryingFetch } from '../../support/client.ts'
 import { runHere } from '../../support/command.ts'
 import { type Api, ENGINES, type EngineName } from '../../support/gateway.ts'
 import { commitOf, editJournal } from '../../support/journal-text.ts'
@@ -30,7 +31,6 @@ import {
   startServer,
   until,
 } from '../../support/process.ts'
-import { fetchPatiently } from '../../support/relay.ts'
 
 const CLIENTS = 6
 /** Between two requests of a client, so that the backup gets processor time. */
@@ -74,7 +74,7 @@ const newToken = async ({ api }: Pick<Server, 'api'>): Promise<string> =>
   (await must(api('POST', '/api/token/', { name: 'app', remain_quota: 500_000 }))).key
 
 const ask = ({ url }: Pick<Server, 'url'>, key: string, fields: object, signal?: AbortSignal) =>
-  fetchPatiently(`${url}/v1/chat/completions`, {
+  retryingFetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content: 'hello' }], ...fields }),
