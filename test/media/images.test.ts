@@ -330,7 +330,7 @@ for (const engine of oneEngine('postgres')) {
       })
 
       it('are refused with another body, while the first request runs, and with an invalid key', async () => {
-        const { model } = await media.offer('sim-latency-400', { image: 0.01 })
+        const { model } = await media.offer('sim-latency-5000', { image: 0.01 })
         const { id, key: token } = await media.open()
         const key = newKey()
         const replies = await Promise.all(Array.from({ length: 8 }, () => ask(token, key, { model })))

@@ -317,7 +317,7 @@ for (const engine of oneEngine('sqlite')) {
     })
 
     it('whose client disconnected before a channel accepted them are not retried, and cost nothing', async () => {
-      const { model } = await relay.serveVideos(['sim-latency-400-status-429', 'sim-video'])
+      const { model } = await relay.serveVideos(['sim-latency-5000-status-429', 'sim-video'])
       const { accessToken, sdk } = await relay.openAsSomebody()
       const requestsBefore = await relay.seenInAll()
       const leaving = new AbortController()
