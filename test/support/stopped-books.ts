@@ -104,7 +104,9 @@ export async function createStoppedBooks(engine: EngineName) {
       const username = `${names}-${user}`
       const password = `password of ${username}`
       const { id } = await must(api('POST', '/api/user/', { username, password, quota: 500_000 }))
-      await must(api('POST', '/api/user/manage', { id, action: 'add_quota', value: 1_000 * user }))
+      // Other amounts with other names: two rounds within one second must not make the same records.
+      const value = 1_000 * user + names.length
+      await must(api('POST', '/api/user/manage', { id, action: 'add_quota', value }))
     }
     const token = await newToken({ limits: { rpm: 1_000 } })
     await newToken({ unlimited_quota: true, name: 'unlimited' })
